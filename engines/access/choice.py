@@ -15,7 +15,8 @@ from engines.access.blocks import Blocks, Mask
 from engines.access.footers import Footers, open_footers
 from engines.access.forced_probes import check_forced, forced_names, named_symbols
 from engines.access.index_files import StaleIndexError
-from engines.access.needed import Clock, SpotsOf, come_together, spots_in_blocks
+from engines.access.made_spots import MadeSpots
+from engines.access.needed import come_together
 from engines.access.possible import PossibleEvents
 from engines.access.probe_choice import ProbeOffers, SpotsByProbes, best_probes
 from engines.access.probes import Prober
@@ -24,6 +25,7 @@ from engines.access.reading_cost import AccessCosts, ReadingCost
 from engines.access.stored_blocks import StoredEvents, open_stored
 from engines.access.sum_choice import worth_summing
 from engines.access.summed_blocks import SummedBlocks
+from engines.access.symbol_spots import Clock, SpotsOf, spots_in_blocks
 from engines.execution import Access, EventSource, Execution, Monitor
 from engines.input.batches import FileSource
 from engines.input.event_files import ParquetFile
@@ -185,12 +187,12 @@ def choose_access(
 
 
 def _needs(
-    queries: Iterable[Query], with_ranks: bool
+    queries: Iterable[Query], with_blocks: bool
 ) -> tuple[list[NeededEvents], list[QueryAccess]]:
     found, refused = [], []
     for query in queries:
         try:
-            found.append(needed_events(query, with_ranks))
+            found.append(needed_events(query, with_blocks))
         except NotIndexedError as error:
             refused.append(QueryAccess(query.name, reason=str(error)))
     return found, refused
@@ -228,13 +230,14 @@ class _Choice:
         blocks = self.stored.blocks(source, stream, sorted(columns | more))
         possible = PossibleEvents(blocks, stream)
         rows = np.array([rows for file in self.footers.files for rows in file.rows], np.int64)
+        clock = Clock(source.tick, 1 if stream.sequence is None else 0, Ranks(blocks))
         reading = ReadingCost(
             blocks.always_units(self.stored.units),
             rows,
             AccessCosts.of(
                 len(needed_columns(self.workload, source.schema.names)), self.workload.queries
             ),
-            Clock(source.tick, 1 if stream.sequence is None else 0, Ranks(blocks)),
+            clock,
             self.with_rows and self.stored.has_light,
         )
         forced, spots_of = self.wanted != "auto", spots_in_blocks(blocks, possible)
@@ -244,7 +247,7 @@ class _Choice:
         sums = BlockSums(self.stored, blocks, possible, source, stream)
         prober = Prober(self.stored, blocks, possible, source, stream)
         try:
-            spots = SpotsByProbes(spots_of, prober)
+            spots = SpotsByProbes(spots_of, prober, MadeSpots.of(self.needs, clock))
             offers = ProbeOffers.of(self.needs, spots, reading, self.solver, self._looked_up())
             taken = worth_summing(summable, sums, reading, offers.cost, forced)
             names = {one.query.name for one in taken}
@@ -379,9 +382,10 @@ class _Choice:
                 yield f"access '{self.wanted}': no index can be asked for events of '{name}'"
 
     def _absent(self, possible: PossibleEvents) -> Iterator[str]:
+        made = {needed.made for needed in self.needs}
         for needed in self.needs:
             for name in dict.fromkeys(symbol.type for symbol in needed.symbols):
-                if not possible.type(name).any():
+                if name not in made and not possible.type(name).any():
                     by = "by the statistics in the files"
                     yield f"query {needed.query}: no event has '{name}', {by}"
 

@@ -19,10 +19,11 @@ import numpy as np
 
 from engines.access.blocks import Blocks, Mask
 from engines.access.chains import Spots
-from engines.access.needed import Part, SpotsOf, SymbolSpots
+from engines.access.needed import Part
 from engines.access.possible import PossibleEvents
 from engines.access.probes import Probe
 from engines.access.reading_cost import ReadingCost
+from engines.access.symbol_spots import SpotsOf, SymbolSpots
 from optimizer.access.anchors import NeededEvents
 from optimizer.access.joint_choice import ProbeOption, ProbeProblem
 from optimizer.ir.pattern import Symbol

@@ -11,13 +11,16 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 from engines.access.blocks import Mask
-from engines.access.needed import Part, SpotsOf, SymbolSpots
+from engines.access.made_spots import MadeSpots
+from engines.access.needed import Part
 from engines.access.predicted_spots import probe_problem
 from engines.access.probes import Probe, Prober, probes_of
 from engines.access.reading_cost import ReadingCost
+from engines.access.symbol_spots import SpotsOf, SymbolSpots
 from optimizer.access.anchors import NeededEvents
 from optimizer.access.joint_choice import SOLVERS, ProbeProblem, ProbeSet
 from optimizer.ir.pattern import Symbol
@@ -30,12 +33,23 @@ TRIED_PART = 0.06  # of what could be saved at most, that probes may cost of whi
 class SpotsByProbes:
     """Spots of symbols: by blocks, or once they are probed by entries."""
 
-    by_blocks: SpotsOf
+    stored: SpotsOf
     prober: Prober
+    made: MadeSpots
     probed: dict[Symbol, SymbolSpots] = field(default_factory=dict)
 
+    @cached_property
+    def by_blocks(self) -> SpotsOf:
+        """As if nothing was probed."""
+        return self.made.besides(self.stored)
+
+    @cached_property
+    def by_probes(self) -> SpotsOf:
+        """By what is known now."""
+        return self.made.besides(lambda symbol: self.probed.get(symbol) or self.stored(symbol))
+
     def __call__(self, symbol: Symbol) -> SymbolSpots:
-        return self.probed.get(symbol) or self.by_blocks(symbol)
+        return self.by_probes(symbol)
 
     def take(self, probe: Probe) -> int:
         """Probe, and from now on go by what is found; gives how many entries that are."""
@@ -163,4 +177,7 @@ def _prices(probes: Sequence[Probe], reading: ReadingCost) -> list[float]:
 
 
 def _symbols(needs: Sequence[NeededEvents]) -> list[Symbol]:
-    return list(dict.fromkeys(symbol for needed in needs for symbol in needed.symbols))
+    """All that are looked for among stored events."""
+    made = {needed.made for needed in needs}
+    symbols = dict.fromkeys(symbol for needed in needs for symbol in needed.symbols)
+    return [symbol for symbol in symbols if symbol.type not in made]

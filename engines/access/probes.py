@@ -13,10 +13,10 @@ import numpy as np
 from engines.access.blocks import Blocks, Int64s
 from engines.access.chains import Spots
 from engines.access.index_files import folder_of
-from engines.access.needed import SymbolSpots
 from engines.access.possible import PossibleEvents
 from engines.access.sorted_runs import RunFile, SortedRun, ranges_of
 from engines.access.stored_blocks import StoredEvents, StoredFile
+from engines.access.symbol_spots import SymbolSpots
 from engines.access.value_marks import ValueRange
 from engines.input.batches import FileSource
 from optimizer.ir.pattern import ANY_TYPE, Symbol

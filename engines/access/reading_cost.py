@@ -8,7 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from engines.access.blocks import Blocks, Int64s, Mask
-from engines.access.needed import Clock, Part, SpotsOf, needed_part, needed_rows
+from engines.access.needed import Part, needed_part, needed_rows
+from engines.access.symbol_spots import Clock, SpotsOf
 from engines.input.row_ranges import RowRanges
 from optimizer.access.anchors import NeededEvents
 from optimizer.ir.pattern import Event

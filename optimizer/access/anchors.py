@@ -39,6 +39,7 @@ from optimizer.ir.query import (
     Window,
     is_funnel,
 )
+from optimizer.ir.situations import Temporal
 from workloads import expressions as ex
 from workloads.errors import TooLargeError
 from workloads.syntax import All, Exactly, One, Plus
@@ -63,16 +64,21 @@ _KNOWN: dict[type, frozenset[str]] = {
             "groups",
             "strategy",
             "skips_past",
+            "into",
+            "reads",
+            "lasting",
+            "inner",
         )
     ),
-    Window: frozenset(("size", "is_count")),
+    Window: frozenset(("size", "is_count", "is_inclusive")),
     Aggregation: frozenset(("items", "having")),
     Construction: frozenset(("items", "limit", "suppress", "keep", "empty_groups")),
+    SituationPattern: frozenset(("items", "limit", "suppress", "keep", "empty_groups", "clause")),
     Event: frozenset(("symbol", "alias", "quantifier", "optional")),
     Seq: frozenset(("parts",)),
     And: frozenset(("parts",)),
     Or: frozenset(("parts",)),
-    Neg: frozenset(("part", "between")),
+    Neg: frozenset(("part", "until", "between")),
     Proj: frozenset(("keep", "part")),
 }
 _QUANTIFIERS = (One, Plus, Exactly, All, GroupWithout)  # each of at least one event
@@ -83,13 +89,26 @@ class NotIndexedError(Exception):
 
 
 @dataclass(frozen=True)
+class Lasting:
+    """What ends a condition that holds for a while: an event, or silence.
+
+    It ends at the next event `by_next` at the latest, or where for `gap` nanoseconds there is none.
+    """
+
+    by_next: bool
+    gap: int = 0
+
+
+@dataclass(frozen=True)
 class NeededEvents:
     """Which events the rows of a query can depend on.
 
     A match has a symbol of each stage of one of the `readings`, each stage wholly before the next,
     all within `window` nanoseconds, or events where they `are_ranks`. Besides these, events of the
     symbols in `near` matter where they are less than a window from an event of such a chain: they
-    forbid matches, ask for rows, or are counted. Components have symbols by their `aliases`.
+    forbid matches, ask for rows, or are counted. Components have symbols by their `aliases`. What
+    is `made` of its rows are events of that type for other queries. With `lasting`, symbols are
+    conditions that hold for a while.
     """
 
     query: str
@@ -98,6 +117,8 @@ class NeededEvents:
     window: int
     aliases: tuple[tuple[str, Symbol], ...] = ()
     are_ranks: bool = False
+    made: str | None = None
+    lasting: Lasting | None = None
 
     @property
     def symbols(self) -> tuple[Symbol, ...]:
@@ -106,14 +127,19 @@ class NeededEvents:
         return tuple(dict.fromkeys([*chained, *self.near]))
 
 
-def needed_events(query: Query, with_ranks: bool = False) -> NeededEvents:
+def needed_events(query: Query, with_blocks: bool = False) -> NeededEvents:
     """Which events a query needs; raises `NotIndexedError` where it can be any.
 
-    Windows that count events are for those who can tell ranks, `with_ranks`.
+    Windows that count events, situations and queries that read rows of others are for those who
+    know all blocks of events, `with_blocks`.
     """
     check_known(query)
+    if (query.into is not None or query.reads) and not with_blocks:
+        raise NotIndexedError("where rows of a query are events for others, blocks of events tell")
     if query.window.is_count:
-        _check_ranks(query, with_ranks)
+        _check_ranks(query, with_blocks)
+    if isinstance(query.output, SituationPattern):
+        return _situations(query, query.output.temporal, with_blocks)
     try:
         readings = alternatives(query.pattern)
     except TooLargeError as error:
@@ -127,7 +153,10 @@ def needed_events(query: Query, with_ranks: bool = False) -> NeededEvents:
         if query.window.is_count and waits(reading):
             raise NotIndexedError("any event can tell, by its rank, when its matches are certain")
         free = unkept(reading)
-        asked = carried_symbols(query, tuple(positive_events(reading)))
+        bound = tuple(positive_events(reading))
+        asked = {event.alias: event.symbol for event in bound}
+        if query.strategy != "latest":  # under which what is not in a match may displace it
+            asked = carried_symbols(query, bound)
         aliases += [(alias, of_columns(symbol)) for alias, symbol in asked.items()]
         staged.append(tuple(_stages(reading, free, asked)))
         if not staged[-1]:
@@ -141,11 +170,38 @@ def needed_events(query: Query, with_ranks: bool = False) -> NeededEvents:
         near[ANY] = None
     chains, window = tuple(dict.fromkeys(staged)), query.window
     named = tuple(dict.fromkeys(aliases))
-    return NeededEvents(query.name, chains, tuple(near), window.size, named, window.is_count)
+    return NeededEvents(
+        query.name, chains, tuple(near), window.size, named, window.is_count, query.into
+    )
+
+
+def _situations(query: Query, temporal: Temporal, with_blocks: bool) -> NeededEvents:
+    """Which events situations need: those of any that are less than a window apart, and their ends.
+
+    A situation ends at the next event of its definition. That is near where it can be any event, or
+    where GAP says how long to wait for it; of a key, or of a type, it may be anywhere.
+    """
+    if not with_blocks:
+        raise NotIndexedError("where a situation begins and ends, blocks of events tell")
+    parted = query.key or query.fixed_key or query.named_keys
+    for definition in temporal.definitions:
+        if definition.gap is None and (parted or definition.member != ANY):
+            of = "its key" if parted else "its type"
+            raise NotIndexedError(f"the event of {of} that ends a situation can be any; GAP bounds")
+    gaps = [definition.gap for definition in temporal.definitions]
+    lasting = Lasting(None in gaps, max((gap for gap in gaps if gap is not None), default=0))
+    held = [(each.name, of_columns(each.definition.symbol)) for each in temporal.situations]
+    stage = tuple(dict.fromkeys(symbol for _, symbol in held))
+    size = query.window.size
+    return NeededEvents(
+        query.name, ((stage,),), (), size, tuple(held), made=query.into, lasting=lasting
+    )
 
 
 def _check_ranks(query: Query, with_ranks: bool) -> None:
     """Refuse windows in events whose ranks do not follow from how many events blocks have."""
+    if query.into is not None or query.reads:
+        raise NotIndexedError("its window counts events, and rows of queries are events too")
     if not with_ranks:
         raise NotIndexedError("its window counts events, and so it needs all of them")
     if query.key or query.fixed_key or query.named_keys:
@@ -160,16 +216,6 @@ def check_known(query: Query) -> None:
         raise NotIndexedError("it is a funnel, and every key has a level")
     if query.special_windows is not None:
         raise NotIndexedError(query.special_windows)
-    if query.into is not None:
-        raise NotIndexedError(f"its rows are events of {query.into} for other queries")
-    if query.reads:
-        raise NotIndexedError(f"it reads {query.reads[0]}, which another query makes")
-    if query.window.is_inclusive:
-        raise NotIndexedError("its window is INCLUSIVE, which indexes do not know")
-    if query.strategy == "latest":
-        raise NotIndexedError("under STRATEGY LATEST any earlier event can tell what is kept")
-    if isinstance(query.output, SituationPattern):
-        raise NotIndexedError("where a situation begins and ends, any event can tell")
     if isinstance(query.output, RowPattern):
         raise NotIndexedError("it is a MATCH_RECOGNIZE, in which every row of a partition counts")
     for value in (query, query.window, query.output, *walk(query.pattern)):

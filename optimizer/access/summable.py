@@ -17,6 +17,8 @@ def summed_symbol(query: Query) -> Symbol:
     slides: then a window is as many whole blocks as are in it, and what is at its edges.
     """
     check_known(query)
+    if query.into is not None or query.reads:
+        raise NotIndexedError("rows of queries are events for others, and blocks have none")
     output = query.output
     if not isinstance(output, Aggregation):
         raise NotIndexedError("it returns matches, and blocks have none")

@@ -17,13 +17,14 @@ import pyarrow.parquet as pq
 from engines.access.build_index import build_indexes
 from engines.access.choice import access_document, read_columns
 from engines.access.footers import open_footers
-from engines.access.needed import Clock, SymbolSpots, spots_in_blocks
+from engines.access.made_spots import MadeSpots
 from engines.access.possible import PossibleEvents
 from engines.access.probe_choice import ProbeOffers, SpotsByProbes
 from engines.access.probes import Prober
 from engines.access.ranks import Ranks
 from engines.access.reading_cost import AccessCosts, ReadingCost
 from engines.access.stored_blocks import open_stored
+from engines.access.symbol_spots import Clock, SymbolSpots, spots_in_blocks
 from engines.input.batches import FileSource
 from engines.input.event_table import Faults
 from optimizer.access.anchors import NeededEvents, needed_events
@@ -151,9 +152,9 @@ def _opened(events: Path, workload: BoundWorkload) -> Iterator[_Choice]:
     always = blocks.always_units(stored.units)
     costs = AccessCosts.of(len(columns) + 1, workload.queries)
     prober = Prober(stored, blocks, possible, source, workload.stream)
-    spots = SpotsByProbes(spots_in_blocks(blocks, possible), prober)
+    clock = Clock(source.tick, 1, Ranks(blocks))
+    spots = SpotsByProbes(spots_in_blocks(blocks, possible), prober, MadeSpots.of(needs, clock))
     try:
-        clock = Clock(source.tick, 1, Ranks(blocks))
         yield _Choice(needs, spots, ReadingCost(always, rows, costs, clock), prober)
     finally:
         prober.close()

@@ -347,7 +347,7 @@ def test_an_index_that_saves_next_to_nothing_is_not_advised(file: Path) -> None:
 
 
 def test_a_query_that_reads_everything_leaves_nothing_to_advise(file: Path) -> None:
-    workload = written(file.parent, RARE, "PATTERN SEQ(A a, B b) STRATEGY latest RETURN a.ts")
+    workload = written(file.parent, RARE, "PATTERN SEQ(A a, B b) RETURN a.ts AS at INTO Made")
     made = sheaf("index", str(file), "--workload", workload, "--advise")
     assert made.exit_code == 0, made.stderr
     assert "q1 reads all events" in made.stdout

@@ -183,7 +183,7 @@ def test_a_window_of_events_needs_what_lies_around_its_matches() -> None:
 def test_a_match_that_waits_for_the_rank_of_any_event_needs_all() -> None:
     asked = "PATTERN OR(A a, SEQ(C c, !B b)) RETURN a, c WITHIN 3 EVENTS"
     with pytest.raises(NotIndexedError, match="when its matches are certain"):
-        needed_events(workload_of(asked, sequence="seq").queries[0], with_ranks=True)
+        needed_events(workload_of(asked, sequence="seq").queries[0], with_blocks=True)
 
 
 def test_what_left_out_events_would_bring_together_is_read() -> None:
@@ -290,9 +290,10 @@ def test_what_lies_between_the_events_of_a_strict_match_is_read() -> None:
     ("query", "why"),
     [
         ("PATTERN SEQ(A a, B b) RETURN a WITHIN 3 EVENTS", "counts events"),
-        ("PATTERN SEQ(A a, B b) RETURN a WITHIN 3 ms INCLUSIVE", "its window is INCLUSIVE"),
         ("PATTERN SEQ(A a, B b) RETURN a WITHIN 3 EVENTS PARTITION BY k", "counts events"),
-        ("PATTERN SEQ(A a, B b) RETURN a WITHIN 3 ms STRATEGY latest", "LATEST"),
+        ("PATTERN SEQ(A a, B b) RETURN a WITHIN SESSION 3 ms", "are sessions"),
+        ("PATTERN A a RETURN a.x WITHIN 3 ms INTO Made", "events for others"),
+        ("DEFINE S AS x > 5 PATTERN S RETURN S WITHIN 6 ms", "blocks of events tell"),
     ],
 )
 def test_what_cannot_be_pruned_says_why(query: str, why: str) -> None:
