@@ -109,7 +109,7 @@ def _run_local(
     from engines.input.event_table import Faults
     from engines.input.time_sense import TimeSpan, notes_about_events
     from engines.local.run import SlicedRun, within_limit
-    from engines.local.slices import give_back_memory
+    from engines.local.slices import folds_only, give_back_memory
     from engines.local.threads import SliceThreads, threads_for
     from engines.results.first_rows import FirstRows
     from engines.results.sorting import FileOutput
@@ -164,8 +164,11 @@ def _run_local(
             context = RunContext(execution.options, account, fallbacks, ledger)
             scan, run = program.ids.scan, SlicedRun(program, events_in.tick, context)
             seen = Occurrences(program.workload)
-            threads = SliceThreads(run, threads_for(program, execution.options))
+            number_of = threads_for(program, execution.options)
+            threads = SliceThreads(run, number_of)
             stack.enter_context(threads)
+            if folds_only(program):  # which takes less time than reading
+                events_in.read_in(number_of)
             sliced, events, pieces = threads.ahead(slices(run)), 0, 0
             while True:
                 began = time.perf_counter()

@@ -241,6 +241,12 @@ class FileSource:
                 file.chosen = tuple(groups[file.name])
                 file.chosen_rows = None if rows is None else rows[file.name]
 
+    def read_in(self, threads: int) -> None:
+        """Read so many parts of each Parquet file at once."""
+        for file in self._stored:
+            if isinstance(file, ParquetFile):
+                file.threads = threads
+
     @property
     def read(self) -> dict[str, int]:
         """Bytes and row groups that were read, of how many; of text the bytes of whole files."""

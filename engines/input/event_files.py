@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import time
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from itertools import islice
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -27,6 +29,7 @@ from workloads.workload import Stream
 
 Int64s: TypeAlias = npt.NDArray[np.int64]
 ParsedRows = tuple[pa.Table, Int64s, list[Fault]]  # rows, their numbers from 0, and faults from 1
+PART_BATCHES = 2  # that are read ahead of each part, where several are read at once
 ParsedKeys = dict[str, Any]  # values that a file's folders are named for
 
 
@@ -80,7 +83,8 @@ class ParquetFile:
             kind = time_type(schema.types[place], stream)
             self.schema = schema.set(place, pa.field(stream.time, kind))
         self.keys, self._progress, self._stream = keys, progress, stream
-        self.spent = 0  # nanoseconds of CPU, of the thread that reads ahead
+        self.spent = 0  # nanoseconds of CPU, of the threads that read ahead
+        self.threads = 1  # that read it
         self.chosen: tuple[int, ...] | None = None  # row groups that are to be read; None for all
         self.chosen_rows: RowRanges | None = None  # of these row groups; None for all
         self.row_groups = self.all_groups = self.bytes = 0  # that have been read, and are there
@@ -97,57 +101,63 @@ class ParquetFile:
         inside = [n for n in schema.names if n in self.schema.names and n not in self.keys]
         done = 0
         try:
-            # Page by page: a scan of a dataset would take a whole row group into memory.
             footer = self.footer.parsed
-            metadata = footer.metadata
-            opened = pq.ParquetFile(
-                self.name, metadata=metadata, buffer_size=2**20, pre_buffer=False
-            )
-            with opened as file:
-                self.all_groups = file.num_row_groups
-                groups = list(range(*(part or (0, self.all_groups))))
-                if part is None and self.chosen is not None:
-                    groups = list(self.chosen)
-                self.row_groups += len(groups)
-                self.bytes += int(footer.sizes(inside)[groups].sum())
-                ends, moved = _moved(footer.rows, groups)
-                if part is not None:
-                    moved[:] = 0  # rows of a part are numbered by themselves
-                wanted = None if part is not None else self._wanted(ends, moved)
-                left_out = 0  # of the rows that were read
-                # In one thread, whose time is known: there is another for what is done with it.
-                alike = self._alike(footer, inside, groups, batch_rows)
-                inside = [name for name in inside if name not in alike]
-                coming = file.iter_batches(batch_rows, groups, inside, use_threads=False)
-                for batch in _ahead(coming, self._spend) if groups else ():
-                    table = self._with_keys(pa.Table.from_batches([batch]))
-                    for name, texts in alike.items():
-                        table = table.append_column(name, texts.slice(0, len(table)))
-                    own = None
-                    if wanted is not None:
-                        own = wanted.between(done, done + len(table)).rows()
-                        table = table.take(pa.array(own))
-                    table, rows, faults = self._timed(table, schema)
-                    if own is not None:
-                        faults = [replace(f, row=int(own[f.row - 1]) + 1) for f in faults]
-                        rows = own[rows]
-                    # Rows are numbered as in the file, whatever of it is left out.
-                    rows = _numbered(rows, done, ends, moved) + left_out
-                    at = np.array([done + fault.row - 1 for fault in faults], np.int64)
-                    before = moved[np.searchsorted(ends, at, "right")].tolist()
-                    faults = [
-                        replace(fault, row=fault.row + left_out + rows_before)
-                        for fault, rows_before in zip(faults, before, strict=True)
-                    ]
-                    done += batch.num_rows
-                    left_out += 0 if own is None else batch.num_rows - len(own)
-                    self._progress(self.name, done / max(int(ends[-1]), 1))
-                    if len(table) or faults or own is None:
-                        yield _cast(table, schema), rows, faults
-                if not groups:
-                    self._progress(self.name, 1.0)
+            self.all_groups = footer.metadata.num_row_groups
+            groups = list(range(*(part or (0, self.all_groups))))
+            if part is None and self.chosen is not None:
+                groups = list(self.chosen)
+            self.row_groups += len(groups)
+            self.bytes += int(footer.sizes(inside)[groups].sum())
+            ends, moved = _moved(footer.rows, groups)
+            if part is not None:
+                moved[:] = 0  # rows of a part are numbered by themselves
+            wanted = None if part is not None else self._wanted(ends, moved)
+            left_out = 0  # of the rows that were read
+            # In threads whose time is known: there are others for what is done with it.
+            alike = self._alike(footer, inside, groups, batch_rows)
+            inside = [name for name in inside if name not in alike]
+            least = batch_rows if self.threads > 1 else int(ends[-1]) if groups else 0
+            parts = _parts_of(groups, footer.rows, least)
+            coming = [self._batches(batch_rows, part, inside) for part in parts]
+            for batch in _ahead(coming, self._spend, self.threads):
+                table = self._with_keys(pa.Table.from_batches([batch]))
+                for name, texts in alike.items():
+                    table = table.append_column(name, texts.slice(0, len(table)))
+                own = None
+                if wanted is not None:
+                    own = wanted.between(done, done + len(table)).rows()
+                    table = table.take(pa.array(own))
+                table, rows, faults = self._timed(table, schema)
+                if own is not None:
+                    faults = [replace(f, row=int(own[f.row - 1]) + 1) for f in faults]
+                    rows = own[rows]
+                # Rows are numbered as in the file, whatever of it is left out.
+                rows = _numbered(rows, done, ends, moved) + left_out
+                at = np.array([done + fault.row - 1 for fault in faults], np.int64)
+                before = moved[np.searchsorted(ends, at, "right")].tolist()
+                faults = [
+                    replace(fault, row=fault.row + left_out + rows_before)
+                    for fault, rows_before in zip(faults, before, strict=True)
+                ]
+                done += batch.num_rows
+                left_out += 0 if own is None else batch.num_rows - len(own)
+                self._progress(self.name, done / max(int(ends[-1]), 1))
+                if len(table) or faults or own is None:
+                    yield _cast(table, schema), rows, faults
+            if not groups:
+                self._progress(self.name, 1.0)
         except UNREADABLE as error:
             raise _unreadable(self.name, error, " as Parquet") from error
+
+    def _batches(
+        self, rows: int, groups: Sequence[int], columns: Sequence[str]
+    ) -> Iterator[pa.RecordBatch]:
+        """Some row groups, page by page: a scan of a dataset would take whole ones into memory."""
+        metadata = self.footer.parsed.metadata
+        # A reader of its own: one reads but one stretch at a time.
+        opened = pq.ParquetFile(self.name, metadata=metadata, buffer_size=2**20, pre_buffer=False)
+        with opened as file:
+            yield from file.iter_batches(rows, groups, columns, use_threads=False)
 
     def _wanted(self, ends: Int64s, moved: Int64s) -> RowRanges | None:
         """The rows that are given, by their places among those that are read."""
@@ -202,6 +212,16 @@ class ParquetFile:
         return table
 
 
+def _parts_of(groups: Sequence[int], rows: Sequence[int], least: int) -> Iterator[Sequence[int]]:
+    """Row groups in parts that have at least so many rows, but for the last one."""
+    first = size = 0
+    for number, group in enumerate(groups, 1):
+        size += rows[group]
+        if size >= least or number == len(groups):
+            yield groups[first:number]
+            first, size = number, 0
+
+
 def _moved(rows: Sequence[int], groups: Sequence[int]) -> tuple[Int64s, Int64s]:
     """Of row groups that are read one after the other: where each ends, and the rows left out."""
     sizes = np.array(rows, np.int64)
@@ -228,31 +248,53 @@ def _flat_type(kind: pa.DataType) -> pa.DataType:
 
 
 def _ahead(
-    batches: Iterator[pa.RecordBatch], spend: Callable[[int], None]
+    parts: Sequence[Iterator[pa.RecordBatch]], spend: Callable[[int], None], threads: int = 1
 ) -> Iterator[pa.RecordBatch]:
-    """The batches, each read by a thread while the one before it is worked on.
+    """The batches of all parts, one part after the other, read while those before are worked on.
 
-    `spend` gets the nanoseconds of CPU that the thread took for each.
+    As many parts are read at once as there are threads. `spend` gets the nanoseconds of CPU that
+    reading each batch took.
     """
-
-    def read() -> tuple[pa.RecordBatch | None, int]:
-        before = time.thread_time_ns()
-        return next(batches, None), time.thread_time_ns() - before
-
-    reader = ThreadPoolExecutor(1)
+    readers = [ThreadPoolExecutor(1) for _ in parts[:threads]]
+    coming, depth = iter(parts), 1 if threads == 1 else PART_BATCHES
+    reading: deque[_PartAhead] = deque()
     try:
-        coming = reader.submit(read)
-        while True:
-            batch, spent = coming.result()
+        for reader, part in zip(readers, coming, strict=False):
+            reading.append(_PartAhead(part, reader, depth))
+        while reading:
+            batch, spent = reading[0].next()
             spend(spent)
-            if batch is None:
-                return
-            coming = reader.submit(read)
-            yield batch
+            if batch is not None:
+                yield batch
+                continue
+            reader = reading.popleft().reader
+            reading.extend(_PartAhead(part, reader, depth) for part in islice(coming, 1))
     finally:
         # Not waited for: what is given up half read may be closed wherever Python collects
         # garbage, also inside of `threading`, whose locks a wait for a thread takes again.
-        reader.shutdown(wait=False, cancel_futures=True)
+        for reader in readers:
+            reader.shutdown(wait=False, cancel_futures=True)
+
+
+class _PartAhead:
+    """A part of which a thread reads some batches ahead."""
+
+    def __init__(
+        self, batches: Iterator[pa.RecordBatch], reader: ThreadPoolExecutor, depth: int
+    ) -> None:
+        self._batches, self.reader = batches, reader
+        self._coming = deque(reader.submit(self._read) for _ in range(depth))
+
+    def next(self) -> tuple[pa.RecordBatch | None, int]:
+        """A batch, None behind the last one, and the nanoseconds of CPU that it took."""
+        batch, spent = self._coming.popleft().result()
+        if batch is not None:
+            self._coming.append(self.reader.submit(self._read))
+        return batch, spent
+
+    def _read(self) -> tuple[pa.RecordBatch | None, int]:
+        before = time.thread_time_ns()
+        return next(self._batches, None), time.thread_time_ns() - before
 
 
 EventFile: TypeAlias = LinesFile | ParquetFile
