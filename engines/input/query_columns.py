@@ -69,7 +69,7 @@ def attributes_of(query: Query, returned: bool = True) -> Iterator[str]:
     """The attributes of events that a query reads, also such as it only returns."""
     yield from query.key
     yield from (column for key in query.tied_key for _, column in key.columns)
-    yield from (key.attribute for key in query.groups)
+    yield from (column for key in query.groups for column in sorted(key.tested_columns))
     for event in events(query.pattern):
         for predicate in event.symbol.predicates:
             yield from names_of(predicate)

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import ClassVar, TypeAlias
 
 from optimizer.ir.pattern import Symbol
+from workloads import expressions as ex
 from workloads.expressions import Attribute, Comparison, Expression, Literal
 
 
@@ -78,6 +79,14 @@ class GroupKey:
     def read_columns(self) -> tuple[str, ...]:
         """The columns that its values are in."""
         return (self.attribute,)
+
+    @property
+    def tested_columns(self) -> frozenset[str]:
+        """The columns that say which events have a value: its own, and those of the symbol.
+
+        The symbol is as the query was bound: rules may have found a condition of it to be constant.
+        """
+        return frozenset({self.attribute}).union(*map(ex.attributes, self.symbol.predicates))
 
     @property
     def added_column(self) -> str:

@@ -27,7 +27,7 @@ def columns_of(workload: BoundWorkload) -> dict[str, str]:
     for query in workload.queries:
         read.update(query.key)
         read.update(column for key in query.tied_key for _, column in key.columns)
-        read.update(key.attribute for key in query.groups)
+        read.update(*(key.tested_columns for key in query.groups))
         expressions = list(query.conditions)
         expressions += [p for event in events(query.pattern) for p in event.symbol.predicates]
         named = (*(event.symbol.type for event in events(query.pattern)), *query.window.of)

@@ -268,7 +268,8 @@ class GroupAssigner:
             known = {q.name: self.lengths[q.name] for q in group if q.name in self.lengths}
             lengths = known if any(len(parts) > 1 for parts in known.values()) else None
         robust = not any_rates and not trusted(group, self.statistics)
-        allowed = [engine for engine in self.engines if engine.ROBUST or not robust]
+        engines = self._engines_for(group)
+        allowed = [engine for engine in engines if engine.ROBUST or not robust]
         if len(group) > 1:  # what has an engine of its own runs together by that
             allowed = [e for e in allowed if e.APART and takes(e, group)] or allowed
         return cheapest(group, self.statistics, self.unit_costs, allowed, lengths)
@@ -278,14 +279,22 @@ class GroupAssigner:
         """Those that have kernels for the device."""
         return tuple(engine for engine in COUNTING if self.device in engine.DEVICES)
 
+    def _engines_for(self, group: Sequence[Query]) -> tuple[CountingEngine, ...]:
+        """Those of the device; where none of them takes a query, those of the processor."""
+        own = self.engines
+        if len(own) == len(COUNTING):
+            return own
+        taken = all(any(takes(engine, [query]) for engine in own) for query in group)
+        return own if taken else COUNTING
+
     def _classes(self, queries: Sequence[Query]) -> Iterable[Sequence[Query]]:
         """Queries that could run together: those of a key, with windows in time or in events."""
         found: dict[Hashable, list[Query]] = {}
-        apart = [engine for engine in self.engines if engine.APART]
         for query in queries:
             place: Hashable = query.name
             if self.sharing:
                 place = setting_of(query).shared
+                apart = [engine for engine in self._engines_for([query]) if engine.APART]
                 own = next((engine for engine in apart if engine.refusal(query) is None), None)
                 if own is not None:
                     places = ((own.NAME, place, number) for number in itertools.count())

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from math import fsum, inf
 from typing import Any
 
-from optimizer.engines import chopconnect
+from optimizer.engines import chopconnect, counting_engine
 from optimizer.ir.chain import Chain, chain_of
 from optimizer.ir.pattern import print_pattern
 from optimizer.ir.query import Query
@@ -259,7 +259,7 @@ def _group(
         tuple(segments),
         uses,
         Cost(separate, group.nanoseconds, NANOSECONDS_UNIT),
-        request.device,
+        request.device if request.device in counting_engine(group.engine).DEVICES else "cpu",
     )
 
 

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from typer.testing import CliRunner
 
+from api.cli.main import app
 from engines.input.event_table import from_table
 from engines.local.slices import SliceSize
 from engines.program import CountingUnit
@@ -247,3 +252,19 @@ def test_group_is_a_name_elsewhere() -> None:
 def test_what_is_not_taken_is_said(text: str, said: str) -> None:
     with pytest.raises(WorkloadError, match=said):
         bound(text)
+
+
+def test_a_condition_that_a_rule_finds_to_be_constant_still_says_who_is_of_a_group(
+    tmp_path: Path,
+) -> None:
+    """The plan's symbols have no condition on `y`, and of files only columns that are read are."""
+    text = "PATTERN SEQ(A{1,2} a, B b) WHERE b.y / 0 < 1 AGG COUNT(*) GROUP BY b.x WITHIN 5 s"
+    rows = [{"ts": n, "kind": kind, "seq": n, "x": 1, "y": 1} for n, kind in enumerate("AB")]
+    events, workload = tmp_path / "events.parquet", tmp_path / "w.json"
+    pq.write_table(pa.Table.from_pylist(rows), events)
+    workload.write_text(json.dumps({"name": "w", "stream": STREAM, "queries": [text]}))
+    for engine in ("local", "oracle"):
+        options = ["--events", str(events), "--engine", engine, "--json"]
+        result = CliRunner().invoke(app, ["run", str(workload), *options])
+        assert result.exit_code == 0, result.output
+        assert json.loads(result.stdout)["rows"] == {"aggregates": 0, "matches": 0}

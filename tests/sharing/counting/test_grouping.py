@@ -96,3 +96,13 @@ def test_many_windows_are_tried_together_few_times(monkeypatch: pytest.MonkeyPat
     plan = make_plan(load_bound(document), document)
     assert {len(group.queries) for group in plan.groups} == {number}
     assert sum(tried) < 12 * number  # one after the other, it would be 32 times
+
+
+@pytest.mark.parametrize("sharing", [True, False])
+def test_what_the_device_has_no_kernel_for_is_counted_on_the_processor(sharing: bool) -> None:
+    distinct = "PATTERN A a PARTITION BY k AGG COUNT(DISTINCT a.x) WITHIN 3 s"
+    plain = "PATTERN SEQ(A a, B b) PARTITION BY k AGG COUNT(*) WITHIN 3 s"
+    document = {"name": "w", "stream": {"time": "ts", "type": "type"}, "queries": [distinct, plain]}
+    plan = make_plan(load_bound(document), {}, sharing=sharing, device="opencl")
+    found = {query: (g.engine, g.device) for g in plan.groups for query in g.queries}
+    assert found == {"q1": ("folds", "cpu"), "q2": ("product", "opencl")}
