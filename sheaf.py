@@ -35,6 +35,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeGuard, overload
 from typing import Literal as OneOf
 
+from workloads.errors import NoQueryError
 from workloads.errors import SheafError as SheafError
 from workloads.workload import Workload as _Workload
 
@@ -225,7 +226,7 @@ class Results:
             raise KeyError(f"the rows are in files: {', '.join(self.files)}")
         found = {one.name: one for one in self._shape.workload.queries}
         if query not in found:
-            raise KeyError(query)
+            raise NoQueryError(query, found)
         is_aggregate = isinstance(found[query].output, Aggregation)
         rows = self.aggregates if is_aggregate else self.matches
         shape = self._shape
@@ -245,6 +246,12 @@ class Results:
         import duckdb
 
         return duckdb.from_arrow(self._table(name))
+
+    def __repr__(self) -> str:
+        """How many rows each query has, a line each."""
+        rows: Mapping[str, int] = self.report["rows_by_query"]
+        where = f"in {', '.join(self.files)}" if self.files else "by query"
+        return "\n".join([f"rows, {where}", *(f"  {name}: {n:,}" for name, n in rows.items())])
 
     def _repr_html_(self) -> str:
         from api.notebooks.tables import results_html
@@ -352,6 +359,8 @@ def run(
     settings.check(engine, sink=None if out is None else fspath(out))
     if _is_frame(events) or _are_live(events):
         raise TypeError("a data frame of Spark's has rows of its own kind: use plan.run(frame)")
+    if events is None:
+        raise TypeError("there are no events: give a file, or a table in memory")
     with _stored(events) as path:
         assert path is not None
         if isinstance(planned, Plan):
@@ -387,10 +396,7 @@ def transform(
     loaded = load(workload)
     chosen = [i for i, one in enumerate(loaded.queries) if one.name == query]
     if not chosen:
-        from workloads.errors import did_you_mean
-
-        hint = did_you_mean(query, [one.name or "" for one in loaded.queries])
-        raise SheafError(f"there is no query '{query}'" + (f"; {hint}" if hint else ""))
+        raise NoQueryError(query, [one.name or "" for one in loaded.queries])
     places = tuple(loaded.places[i] for i in chosen if i < len(loaded.places))
     alone = replace(loaded, queries=tuple(loaded.queries[i] for i in chosen), places=places)
 

@@ -105,3 +105,17 @@ def test_a_workload_may_be_text(events: Path) -> None:
 def test_mistakes_are_errors_with_their_place() -> None:
     with pytest.raises(sheaf.SheafError, match="query q"):
         sheaf.load({**WORKLOAD, "queries": ["QUERY q PATTERN SEQ(A a"]})
+
+
+def test_results_print_as_their_queries_and_say_which_there_are(
+    events: Path, tmp_path: Path
+) -> None:
+    results = sheaf.run(WORKLOAD, events)
+    assert repr(results) == "rows, by query\n  spent: 4\n  pairs: 1"
+    with pytest.raises(KeyError) as error:
+        results["pears"]
+    assert str(error.value) == "there is no query 'pears'; did you mean 'pairs'?"
+    out = tmp_path / "found.parquet"
+    assert str(out.with_name("found.matches.parquet")) in repr(sheaf.run(WORKLOAD, events, out))
+    with pytest.raises(TypeError, match="there are no events"):
+        sheaf.run(WORKLOAD, None)

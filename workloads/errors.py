@@ -2,6 +2,7 @@
 
 SheafError
 ├── WorkloadError      one or more diagnostics, all of them at once
+├── NoQueryError       a name that no query has
 └── UnsupportedError   a construct that the chosen engine cannot do
     └── TooLargeError  input beyond what an engine takes on
 (engines and api add their own below SheafError)
@@ -18,6 +19,16 @@ from typing import Any
 
 class SheafError(Exception):
     """Any error whose message is meant for the user."""
+
+
+class NoQueryError(SheafError, KeyError):
+    """A name that none of the queries there are has."""
+
+    __str__ = SheafError.__str__
+
+    def __init__(self, name: str, known: Iterable[str]) -> None:
+        hint = did_you_mean(name, known)
+        super().__init__(f"there is no query '{name}'" + (f"; {hint}" if hint else ""))
 
 
 class UnsupportedError(SheafError):

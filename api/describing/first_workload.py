@@ -40,20 +40,31 @@ _UNITS = ((86_400, "days", "day"), (3_600, "hours", "hour"), (60, "min", "min"),
 DEFAULT_WINDOW = 600
 MOSTLY = 0.5  # part of a type's events that have a number
 RARELY = 0.05  # of the most frequent pair: one that has numbers is taken if it is not so rare
+MOST_BAD = 0.05  # of the values of a column that has the time
 GAP_QUANTILE = 0.9  # of the gaps between the two events fit into the window
 
 Int64s = npt.NDArray[np.int64]
+Bools = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True)
 class TimeColumn:
-    """The column that has the time, how it is written, and the times in nanoseconds."""
+    """The column that has the time, how it is written, and the times in nanoseconds.
+
+    There is a time for each value of the column; those of `bad` ones mean nothing.
+    """
 
     name: str
     unit: TimeUnit | None = None  # of numbers
     format: str | None = None  # of texts
     is_guess: bool = False  # numbers that are no moments in recent years
     nanoseconds: Int64s = field(default_factory=lambda: np.zeros(0, np.int64))
+    bad: Bools | None = None  # values that are no times, where some are
+
+    @property
+    def good(self) -> Int64s:
+        """The times of values that are some."""
+        return self.nanoseconds if self.bad is None else self.nanoseconds[~self.bad]
 
 
 @dataclass(frozen=True)
@@ -83,6 +94,8 @@ def first_workload(profile: EventsProfile, name: str = "my_workload") -> FirstWo
             f"the numbers of '{time.name}' are no times of recent years: "
             "see whether `unit` is right"
         )
+    elif time.bad is not None:
+        notes.append(_bad_times(profile, time, time.bad))
     taken = {time.name} if time else set()
     type_ = _best(profile, taken, _type_score)
     taken |= {type_.name} if type_ else set()
@@ -135,7 +148,7 @@ def find_time(profile: EventsProfile, named: str | None = None) -> TimeColumn | 
         if read is None:
             continue
         is_named = named is not None or bool(_TIMES.search(_words(column.name)))
-        steps = np.diff(read.nanoseconds)
+        steps = np.diff(read.good)
         ordered = bool(len(steps)) and float(np.mean(steps >= 0)) > 0.95
         if read.is_guess and not is_named and not (ordered and column.distinct > 1):
             continue
@@ -145,21 +158,14 @@ def find_time(profile: EventsProfile, named: str | None = None) -> TimeColumn | 
 
 
 def _as_time(column: ColumnProfile, values: pa.Array) -> TimeColumn | None:
-    stored = values.type
+    stored, values = values.type, values.drop_null()
     if pa.types.is_timestamp(stored) or pa.types.is_date(stored):
-        ticks = values.drop_null().cast(pa.timestamp("ns"), safe=False)
-        return TimeColumn(column.name, nanoseconds=ticks.cast(pa.int64()).to_numpy())
+        return TimeColumn(column.name, nanoseconds=_of_moments(values))
     if pa.types.is_string(stored):
-        texts = values.drop_null().slice(0, _FORMAT_SAMPLE)
-        for written in _FORMATS if len(texts) else ():
-            times, bad = parse_times(texts, time_format(written))
-            if not bad.any():
-                ticks = times.cast(pa.timestamp("ns"), safe=False).cast(pa.int64())
-                return TimeColumn(column.name, format=written, nanoseconds=ticks.to_numpy())
-        return None
+        return _as_written(column, values)
     if not (pa.types.is_integer(stored) or pa.types.is_floating(stored)):
         return None
-    numbers = values.drop_null().to_numpy(zero_copy_only=False).astype(np.float64)
+    numbers = values.to_numpy(zero_copy_only=False).astype(np.float64)
     if not len(numbers) or not np.isfinite(numbers).all() or np.abs(numbers).max() > 2**62:
         return None
     units: tuple[TimeUnit, ...] = ("s", "ms", "us", "ns")
@@ -170,6 +176,36 @@ def _as_time(column: ColumnProfile, values: pa.Array) -> TimeColumn | None:
     if numbers.min() < 0 or numbers.max() * NANOSECONDS["s"] > 2**62:
         return None
     return TimeColumn(column.name, "s", None, True, _ticks(numbers, "s"))
+
+
+def _as_written(column: ColumnProfile, texts: pa.Array) -> TimeColumn | None:
+    """The time as texts in a format that nearly all of them have."""
+    for written in _FORMATS if len(texts) else ():
+        if parse_times(texts.slice(0, _FORMAT_SAMPLE), time_format(written))[1].mean() > MOST_BAD:
+            continue
+        times, bad = parse_times(texts, time_format(written))
+        if bad.mean() <= MOST_BAD:
+            wrong = bad if bad.any() else None
+            return TimeColumn(column.name, None, written, False, _of_moments(times), wrong)
+    return None
+
+
+def _of_moments(times: pa.Array) -> Int64s:
+    ticks = times.cast(pa.timestamp("ns"), safe=False).cast(pa.int64()).fill_null(0)
+    found: Int64s = ticks.to_numpy()
+    return found
+
+
+def _bad_times(profile: EventsProfile, time: TimeColumn, bad: Bools) -> str:
+    """What is to be known of values that are no times."""
+    values = profile.table.column(time.name)
+    rows = np.flatnonzero(pc.is_valid(values).to_numpy())[bad]
+    more = f", and {len(rows) - 1:,} more such rows" if len(rows) > 1 else ""
+    first = int(rows[0])
+    return (
+        f"'{time.name}' has {values[first].as_py()!r} in row {first + 1}{more}, which is no time: "
+        "leave such rows out (on_error: skip)"
+    )
 
 
 def _ticks(numbers: npt.NDArray[np.float64], unit: str) -> Int64s:
@@ -232,17 +268,19 @@ def _frequent_pair(
 
     Of the second most events have the number, where there are such types; the last says whether.
     """
-    if type_ is None or time is None or time.format is not None:
+    if type_ is None or time is None:
         usual = type_.examples[:2] if type_ else ("Event", "Event")
         return (usual[0], usual[-1]), DEFAULT_WINDOW, True
     columns = [profile.table.column(c.name) for c in (type_, *([key] if key else []))]
-    valid = pc.is_valid(profile.table.column(time.name))
+    has_time = pc.is_valid(profile.table.column(time.name)).to_numpy()
+    timed = has_time.copy()
+    timed[has_time] = True if time.bad is None else ~time.bad
+    valid = pa.chunked_array([pa.array(timed)])
     for column in columns:
         valid = pc.and_(valid, pc.is_valid(column))
     kept = valid.to_numpy()
     if not kept.any():
         return (type_.examples[0], type_.examples[-1]), DEFAULT_WINDOW, True
-    has_time = pc.is_valid(profile.table.column(time.name)).to_numpy()
     times = time.nanoseconds[kept[has_time]]
     codes = [pc.dictionary_encode(c.filter(valid).combine_chunks()) for c in columns]
     types = codes[0].indices.to_numpy()
@@ -342,9 +380,9 @@ def _duration(seconds: int) -> str:
 
 
 def _span(time: TimeColumn | None) -> tuple[str | None, str | None]:
-    if time is None or not len(time.nanoseconds):
+    if time is None or not len(time.good):
         return None, None
-    ends = time.nanoseconds.min(), time.nanoseconds.max()
+    ends = time.good.min(), time.good.max()
     if time.is_guess:
         return tuple(f"{int(end) // 10**9:,} s" for end in ends)  # type: ignore[return-value]
     shown = [str(np.datetime64(int(end), "ns").astype("datetime64[s]")) for end in ends]

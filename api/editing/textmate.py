@@ -20,6 +20,7 @@ def query_grammar() -> dict[str, Any]:
         ("variable.other.quoted.sheaf", r'"(?:""|[^"\n])+"'),
         ("variable.other.member.sheaf", r"(?<=\.)[A-Za-z_][A-Za-z0-9_]*"),
         ("constant.numeric.sheaf", r"(?i)\b\d+(?:\.\d+)?(?:e[+-]?\d+)?\b"),
+        ("entity.name.function.sheaf", r"(?i)(?<=\bQUERY )[a-z_][a-z0-9_]*"),
         ("keyword.control.sheaf", _any_of(vocabulary.CLAUSES)),
         ("support.function.sheaf", _any_of(vocabulary.FUNCTIONS) + r"(?=\s*\()"),
         ("keyword.other.sheaf", _any_of(vocabulary.WORDS)),

@@ -44,8 +44,8 @@ class SpoiltColumn:
         pairs = ", ".join(f"{yaml_name(name)}: {kind}" for name, kind in declared.items())
         return (
             f"row {self.row} of '{file}' has {self.value!r} in '{self.name}' where the other "
-            f"{self.numbers:,} are numbers; declare `attributes: {{{pairs}}}` under stream, and "
-            "--on-error skip leaves such rows out"
+            f"{self.numbers:,} are numbers; declare `attributes: {{{pairs}}}` under stream, "
+            "and leave such rows out (on_error: skip, or --on-error skip)"
         )
 
 

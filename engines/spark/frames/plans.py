@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -39,12 +40,13 @@ def bind_to_frame(
     workload: Workload, frame: LiveFrames
 ) -> tuple[BoundWorkload, KnownEvents | None]:
     """The workload over the columns of a frame, and what is in it; None for live streams."""
-    if isinstance(frame, Mapping) or frame.isStreaming:
-        live = LiveEvents.of(frame, workload.stream)
-        return bind_to(workload, live.schema, PLACE, column_kinds(live.schema)), None
-    events = FrameEvents.of(frame, workload.stream)
-    bound = bind_to(workload, events.schema, PLACE, column_kinds(events.schema))
-    return bound, events.known(needed_columns(bound, events.schema.names))
+    with _workers_of(frame):  # which read times of a format
+        if isinstance(frame, Mapping) or frame.isStreaming:
+            live = LiveEvents.of(frame, workload.stream)
+            return bind_to(workload, live.schema, PLACE, column_kinds(live.schema)), None
+        events = FrameEvents.of(frame, workload.stream)
+        bound = bind_to(workload, events.schema, PLACE, column_kinds(events.schema))
+        return bound, events.known(needed_columns(bound, events.schema.names))
 
 
 def statistics_of(bound: BoundWorkload, known: KnownEvents) -> Statistics | None:
@@ -75,24 +77,30 @@ def run_over_frame(
     """The rows of a plan over a data frame, none of which is computed yet."""
     workload = load_workload(plan.document)
     found: DataFrame
-    if isinstance(frame, Mapping) or frame.isStreaming:
-        live = LiveEvents.of(frame, workload.stream, on_error)
-        program = _program(plan, live.schema, workload)
-        give_code(live.session)
-        with own_python(live.session):
+    with _workers_of(frame):
+        if isinstance(frame, Mapping) or frame.isStreaming:
+            live = LiveEvents.of(frame, workload.stream, on_error)
+            program = _program(plan, live.schema, workload)
             found, landing = live_rows(program, live, DEFAULT_OPTIONS, buckets or BUCKETS)
-    else:
-        events = FrameEvents.of(frame, workload.stream, on_error)
-        program = _program(plan, events.schema, workload)
-        give_code(frame.sparkSession)
-        settings = SpreadSettings(buckets=buckets)
-        with own_python(frame.sparkSession):
+        else:
+            events = FrameEvents.of(frame, workload.stream, on_error)
+            program = _program(plan, events.schema, workload)
+            settings = SpreadSettings(buckets=buckets)
             found, landing = batch_rows(program, events, known, DEFAULT_OPTIONS, settings)
     return FrameResults(program.workload.queries, found, landing)
 
 
 def _program(plan: Plan, schema: pa.Schema, workload: Workload) -> Program:
     return fitted(plan, schema, column_kinds(schema), workload, PLACE)
+
+
+@contextmanager
+def _workers_of(frame: LiveFrames) -> Iterator[None]:
+    """A block whose functions find our packages where the tasks of a frame run."""
+    one = next(iter(frame.values())) if isinstance(frame, Mapping) else frame
+    give_code(one.sparkSession)
+    with own_python(one.sparkSession):
+        yield
 
 
 def give_code(session: SparkSession) -> None:

@@ -9,16 +9,10 @@ from engines.results.html_tables import html_table
 from engines.results.wide import AggregateColumn, query_columns
 from engines.spark.frames.rows import FrameRows
 from optimizer.ir.query import Query
-from workloads.errors import SheafError, did_you_mean
+from workloads.errors import NoQueryError
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
-
-
-class NoQueryError(SheafError, KeyError):
-    """A name that no query of the plan has."""
-
-    __str__ = SheafError.__str__
 
 
 class FrameResults(Mapping[str, "DataFrame"]):
@@ -43,8 +37,7 @@ class FrameResults(Mapping[str, "DataFrame"]):
         from pyspark.sql import functions as sf
 
         if name not in self._queries:
-            hint = did_you_mean(name, self._queries)
-            raise NoQueryError(f"there is no query '{name}'" + (f"; {hint}" if hint else ""))
+            raise NoQueryError(name, self._queries)
         mine = self._found.where(sf.col("query") == name)
         columns = query_columns(self._queries[name])
         chosen = [sf.col("keys")[key].alias(as_) for key, as_ in columns.keys.items()]

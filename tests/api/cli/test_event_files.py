@@ -75,8 +75,8 @@ def test_a_column_that_a_few_values_spoil_is_named_with_row_and_remedy(tmp_path:
     query = QUERY.replace("b.amount", 'b."amount (€)"')
     said = (
         f"row 18 of '{path}' has 'N/A' in 'amount (€)' where the other 39 are numbers; declare "
-        "`attributes: {card: string, amount (€): int}` under stream, and --on-error skip leaves "
-        "such rows out"
+        "`attributes: {card: string, amount (€): int}` under stream, and leave such rows out "
+        "(on_error: skip, or --on-error skip)"
     )
     for command in ("run", "plan"):
         found = invoke(command, workload(tmp_path, query), "--events", path)

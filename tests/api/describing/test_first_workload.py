@@ -180,3 +180,22 @@ def test_nothing_is_summed_up_that_hardly_any_event_has(tmp_path: Path) -> None:
     found = describe_events(written(tmp_path, "rare.csv", "\n".join(lines) + "\n"))
     assert "AGG COUNT(*)" in found["workload"]
     assert "SUM" not in found["workload"]
+
+
+def test_a_few_texts_that_are_no_times_are_named_and_hide_nothing_else(tmp_path: Path) -> None:
+    """The format, the span and the pair are those of all the other rows."""
+    lines = ["when,what,who,amount"]
+    for day in range(1, 29):
+        for minute, kind, amount in ((0, "seen", ""), (1, "seen", ""), (9, "bought", f"{day}.5")):
+            lines.append(f"{day:02d}/03/2025 08:{minute:02d}:00,{kind},u{day % 3},{amount}")
+    lines[3] = lines[3].replace("01/03/2025 08:09:00", "yesterday")
+    path = written(tmp_path, "e.csv", "\n".join(lines) + "\n")
+    found = describe_events(path)
+    assert (found["from"], found["to"]) == ("2025-03-01 08:00:00", "2025-03-28 08:09:00")
+    assert found["notes"] == [
+        "'when' has 'yesterday' in row 3, which is no time: leave such rows out (on_error: skip)",
+    ]
+    query = yaml.safe_load(found["workload"])["queries"][0]
+    assert "SEQ(seen a, bought b)" in query
+    assert "SUM(b.amount)" in query
+    assert sheaf.run(found["workload"], path, on_error="skip")["first"].num_rows == 27

@@ -185,6 +185,9 @@ def test_every_word_is_coloured_and_names_are_not() -> None:
         if name not in vocabulary.WORDS:
             assert any(match.match(f"{name}(") for kind, match in patterns if "function" in kind)
     assert scope("amount") is None
+    # A query may have the name of a clause.
+    name = next(kind for kind, match in patterns if match.match("QUERY funnel", 6))
+    assert name == "entity.name.function.sheaf"
     assert scope("'it''s'") == "string.quoted.single.sheaf"
 
 

@@ -289,6 +289,7 @@ PLAIN = """
     import json, sys
     import sheaf
     from pyspark.sql import SparkSession
+    from pyspark.sql import functions as sf
 
     builder = SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false")
     spark = builder.getOrCreate()
@@ -296,6 +297,12 @@ PLAIN = """
     frame = spark.read.parquet(sys.argv[2])
     out = sheaf.load(json.loads(sys.argv[1])).plan(frame).run(frame)
     print("FOUND" + json.dumps(out["n"].toArrow().to_pylist(), default=str))
+    given = json.loads(sys.argv[1])  # times as texts are read by workers when a plan is made
+    texts = frame.withColumn("ts", sf.date_format("ts", "dd.MM.yyyy HH:mm:ss"))
+    stream = {**given["stream"], "format": "%d.%m.%Y %H:%M:%S"}
+    stream.pop("unit")
+    written = sheaf.load({**given, "stream": stream}).plan(texts).run(texts)
+    assert written["n"].count()
     assert spark.sparkContext.pythonExec == before
 """
 
@@ -330,6 +337,7 @@ def test_workers_of_a_plain_session_have_our_python_whatever_is_on_the_path(
     )
     line = next((x for x in ran.stdout.splitlines() if "FOUND" in x), None)
     assert line is not None, ran.stderr[-2000:]
+    assert ran.returncode == 0, ran.stderr[-2000:]
     local = sheaf.run(WORKLOAD, table(60))["n"].to_pylist()
     assert multiset(json.loads(line.split("FOUND")[1])) == multiset(local)
 
