@@ -58,7 +58,9 @@ def by_access(size: Size) -> Iterator[Row]:
                 events,
                 measure(_ways(_aggregates(slide), plain, indexed, _sums(slide)), size),
             )
-        yield jointly_read(indexed, [f"A{place}" for place in range(1, len(SIGMAS) + 1)])
+        for widths in (1e-4,), (1e-3, 1e-2, 0.1):
+            names = [f"A{place}" for place in range(1, len(SIGMAS) + 1)]
+            yield jointly_read(indexed, names, widths)
         yield choice_time(indexed, "A5")
         fewer = Path(folder) / "fewer" / "events.parquet"
         _write(events // 4, group_rows, fewer)
