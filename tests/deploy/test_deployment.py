@@ -3,6 +3,7 @@
 import ast
 import json
 import re
+import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,13 @@ KUBERNETES = list(yaml.safe_load_all((DEPLOY / "kubernetes" / "service.yaml").re
 DASHBOARD = json.loads((DEPLOY / "grafana" / "sheaf.json").read_text())
 SETTINGS = {f"SHEAF_{name.upper()}" for name in Settings.model_fields}
 # What compose itself puts in, from `.env`.
-PUT_IN = {"SHEAF_DB_PASSWORD", "SHEAF_EVENTS", "SHEAF_WORKER_CORES", "SHEAF_WORKER_MEMORY"}
+PUT_IN = {
+    "SHEAF_DB_PASSWORD",
+    "SHEAF_EVENTS",
+    "SHEAF_MEMORY",
+    "SHEAF_WORKER_CORES",
+    "SHEAF_WORKER_MEMORY",
+}
 SERVICES = COMPOSE["services"].items()
 
 
@@ -76,6 +83,30 @@ def test_services_name_only_what_compose_has() -> None:
         assert all(port.startswith("127.0.0.1:") for port in service.get("ports", ())), name
 
 
+def test_what_services_keep_is_in_volumes() -> None:
+    kafka, grafana = (COMPOSE["services"][name] for name in ("kafka", "grafana"))
+    assert kafka["volumes"] == [f"kafka:{kafka['environment']['KAFKA_LOG_DIRS']}"]
+    dashboards = yaml.safe_load((DEPLOY / "grafana" / "dashboards.yaml").read_text())["providers"]
+    folder = dashboards[0]["options"]["path"]
+    assert f"./grafana/sheaf.json:{folder}/sheaf.json:ro" in grafana["volumes"]
+    ignored = (DEPLOY.parent / ".gitignore").read_text().split()
+    for secret in COMPOSE["secrets"].values():
+        assert f"/deploy/{secret['file'].removeprefix('./')}" in ignored
+    assert "/deploy/.env" in ignored
+
+
+def test_services_of_our_image_may_do_no_more_than_they_need() -> None:
+    for name in ("sheaf", "spark", "worker"):
+        service = COMPOSE["services"][name]
+        assert service["cap_drop"] == ["ALL"], name
+        assert service["security_opt"] == ["no-new-privileges:true"], name
+    text = (DEPLOY / "Dockerfile").read_text()
+    extras = re.search(r"sheaf\[([\w,]+)\] @", text)
+    project = tomllib.loads((DEPLOY.parent / "pyproject.toml").read_text())["project"]
+    assert extras is not None
+    assert set(extras[1].split(",")) == project["optional-dependencies"].keys() - {"lsp"}
+
+
 def test_services_find_each_other() -> None:
     environment = COMPOSE["services"]["sheaf"]["environment"]
     hosts = re.findall(r"(?:@|//|^)(\w+)[:/]", " ".join(environment.values()), re.M)
@@ -105,7 +136,9 @@ def test_probes_ask_for_pages_that_there_are() -> None:
         each["metadata"]["name"] for each in KUBERNETES if each["kind"] == "PersistentVolumeClaim"
     }
     claimed = [
-        v["persistentVolumeClaim"]["claimName"] for v in pod["spec"]["volumes"] if "secret" not in v
+        volume["persistentVolumeClaim"]["claimName"]
+        for volume in pod["spec"]["volumes"]
+        if "persistentVolumeClaim" in volume
     ]
     assert set(claimed) == claims
     service = next(each for each in KUBERNETES if each["kind"] == "Service")
