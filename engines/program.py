@@ -325,7 +325,8 @@ class RunContext:
 
     `adaptive` has the trees of the batches before, `ledger` the queries that were stopped at a
     limit, which are left out from then on, and `given` the rows of each query so far. Matches that
-    end before the time `since` are given already, and need not be found.
+    end before the time `since` are given already, and need not be found. Of events that are looked
+    at those before the time `until` have come, and others may; None: there are no more.
     """
 
     options: RunOptions = DEFAULT_OPTIONS
@@ -335,6 +336,7 @@ class RunContext:
     counts: Counts = field(default_factory=Counts)
     given: Counter[str] = field(default_factory=Counter)
     since: int | None = None
+    until: int | None = None
     is_whole: bool = False  # are the events that are run over all there are?
     adaptive: AdaptivePlans | None = None  # until trees are chosen on events
     funnels: FunnelTotals | None = None  # of funnels, where other parts have keys of them too

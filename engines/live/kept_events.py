@@ -25,11 +25,13 @@ from engines.matching.situations.rests import PREFIX as REST
 from engines.program import Program, RunContext
 from engines.results.chunks import collected
 from engines.results.tables import Results, empty_results
+from optimizer.ir.keys import is_added
 from optimizer.ir.pattern import events as components
 from optimizer.ir.produced import chained_names, is_chain_sliced
 from optimizer.ir.query import (
     BoundWorkload,
     Query,
+    is_row_pattern,
     is_unbounded,
     unbounded_reason,
 )
@@ -56,7 +58,9 @@ def by_wait(program: Program, tick: int, context: RunContext) -> dict[str, KeptE
 
 
 def _wait(query: Query, tick: int) -> int:
-    return 0 if query.window.is_count else reach_of([query], tick).ahead
+    if query.window.is_count or query.is_given_when_certain or is_row_pattern(query):
+        return 0
+    return reach_of([query], tick).ahead
 
 
 class KeptEvents:
@@ -71,7 +75,7 @@ class KeptEvents:
         asked = program.workload.of_stream
         self._asked = program.over(asked)
         self._symbols = {e.symbol for q in asked.queries for e in components(q.pattern)}
-        self._sliced = SlicedRun(program, tick, context)
+        self._sliced = SlicedRun(program, tick, context, endless=True)
         if self._sliced.unbounded:
             raise _unbounded_error(program.workload, self._sliced.unbounded)
         self._kept: Events | None = None
@@ -203,7 +207,7 @@ class KeptEvents:
     def _trimmed(self, table: pa.Table) -> pa.Table:
         needed = set(needed_columns(self._workload, table.column_names))
         names = table.column_names
-        return table.select([n for n in names if n in needed or n.startswith(REST)])
+        return table.select([n for n in names if n in needed or is_added(n) or n.startswith(REST)])
 
 
 def _unbounded_error(workload: BoundWorkload, names: Sequence[str]) -> UnsupportedError:
@@ -212,7 +216,8 @@ def _unbounded_error(workload: BoundWorkload, names: Sequence[str]) -> Unsupport
     for query in queries:
         if is_unbounded(query):
             return UnsupportedError(
-                f"query {query.name} cannot run over a live stream: {unbounded_reason(query)}"
+                f"query {query.name} cannot run over a live stream: "
+                f"{unbounded_reason(query, workload.stream.time)}"
             )
     # A chain of which some query is cut by something else than time.
     other = next(q for q in queries if not is_chain_sliced((q,)))

@@ -61,7 +61,7 @@ class RankedGroup:
         """Of each key, the events that a window with a later event can hold."""
         layout = columns.orders.layout(self.key, ranked=True, settled=False)
         last = layout.position[layout.starts[1:] - 1]
-        return _of_rows(
+        return events_at(
             columns.events, layout.order[layout.position > last[layout.partition] - self.size]
         )
 
@@ -107,7 +107,7 @@ class SituationGroup:
         derivation = Derivation(columns, layout, self.tick)
         opens = stop - self.margin - self.width  # the last tick before the window
         rows, rests = kept_events(derivation, self._read, opens, not self.margin)
-        found = _of_rows(columns.events, layout.order[rows])
+        found = events_at(columns.events, layout.order[rows])
         return found if found is None else _with_rests(found, rests, np.sort(layout.order[rows]))
 
     def due(self, start: int) -> int | None:
@@ -144,7 +144,7 @@ def _ticks(nanoseconds: int, tick: int) -> int:
     return -(-nanoseconds // tick)
 
 
-def _of_rows(events: Events, rows: Rows) -> Events | None:
+def events_at(events: Events, rows: Rows) -> Events | None:
     """The events of these rows of the table, in their order; None where there are none."""
     if not len(rows):
         return None

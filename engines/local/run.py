@@ -22,6 +22,7 @@ from engines.limits import named_error, row_limit_reason
 from engines.local.added_keys import by_added_keys
 from engines.local.carried import CarriedGroup, RankedGroup, SituationGroup
 from engines.local.chains import Chain, ChainPart, chains_in
+from engines.local.clocks import clocked_groups
 from engines.local.news import LITTLE, KeyedProgram, by_key, events_of_news
 from engines.local.slices import Slice, SliceReach, appended, between, reach_of, rows_between
 from engines.matching.aggregate.aggregates import MatchColumns, aggregate_rows
@@ -353,7 +354,8 @@ class SlicedRun:
 
     `context` has what goes on from slice to slice: trees that changed, and the queries that were
     stopped at a limit, whose rows of earlier slices stand. Where it begins in the midst of a
-    stream, at the time `begins`, the first slice has all earlier events that are needed.
+    stream, at the time `begins`, the first slice has all earlier events that are needed. In a
+    stream that is `endless` only those queries wait for the end that have to.
     """
 
     def __init__(
@@ -362,6 +364,7 @@ class SlicedRun:
         tick: int,
         context: RunContext | None = None,
         begins: int | None = None,
+        endless: bool = False,
     ) -> None:
         self._program, self.context = program, context or RunContext()
         self._begins = begins
@@ -372,7 +375,8 @@ class SlicedRun:
         plain, chains = _unchained(program, tick)
         self._chains = [each for each in chains if each.is_timed]
         unbounded += [u for each in chains if not each.is_timed for u in each.program.units]
-        for unit in plain.units:
+        followed, others = clocked_groups(plain, tick) if endless else ([], plain.units)
+        for unit in others:
             first = unit.queries[0]
             own = "" if program.sharing else first.name
             if any(map(is_unbounded, unit.queries)):
@@ -393,6 +397,7 @@ class SlicedRun:
             SituationGroup(program.only(units), key, tick, own)
             for (key, own), units in situated.items()
         ]
+        self._carrying += followed
         self._chained = {
             p: g for each in self._chains for p, g in each.carried_groups(tick).items()
         }
@@ -523,7 +528,7 @@ class SliceJob:
 
     def chunks(self, context: RunContext) -> Iterator[RowChunk]:
         """The rows that are decided in the slice, as they are found."""
-        context.since = self.piece.start
+        context.since, context.until = self.piece.start, self.piece.stop
         for chunk in chain(self._timed_chunks(context), self._carried_chunks(context)):
             # Leaving out the other rows is the sinks' work.
             with context.account.charge(f"sink-{chunk.kind}"):
@@ -531,7 +536,7 @@ class SliceJob:
             yield own
         for each in self.chains:
             yield from each.chunks(self.piece, context, self.chained)
-        context.since = None
+        context.since = context.until = None
         for program, events in self.whole:
             yield from event_chunks(program, events, context)
 
@@ -586,8 +591,6 @@ def reach_of_program(program: Program, tick: int) -> SliceReach:
 def unbounded_queries(queries: Iterable[Query]) -> tuple[str, ...]:
     """The queries that need all events at once, however they are cut."""
     every = tuple(queries)
-    if not any(query.reads for query in every):
-        return tuple(query.name for query in every if is_unbounded(query))
     chained = {
         name
         for chain_ in chains_of(every)

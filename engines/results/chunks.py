@@ -51,6 +51,7 @@ if TYPE_CHECKING:
 
     MatchForm: TypeAlias = MatchStructs | KeptTexts
 
+NEVER = 2**62  # a time that no event has
 RowKind = OneOf["aggregates", "matches"]
 ROW_KINDS: tuple[RowKind, RowKind] = ("aggregates", "matches")
 
@@ -114,7 +115,11 @@ class TableChunk(RowChunk):
 
     query: str
     rows: pa.Table
+    is_new: bool = False  # are all rows of the slice that they were found in?
     decided_by: ClassVar[str]  # the column that says when a row is decided
+
+    def between(self, start: int | None, stop: int | None) -> Self:
+        return self if self.is_new else super().between(start, stop)
 
     def __len__(self) -> int:
         return int(self.rows.num_rows)
@@ -203,6 +208,8 @@ class MatchChunk(RowChunk):
         return self._events
 
     def decided(self) -> Rows:
+        if self.of.is_given_when_certain:
+            return self.times()[2]
         # Which of those that overlap is given is decided among those that begin together.
         return self.times()[0 if self.of.skips_past else 1]
 

@@ -19,13 +19,16 @@ from kernels.rowpattern.cpu import (
     FIRST_ROW,
     FOUND,
     JUMP,
+    NO_MORE,
     NO_ROW,
     PAST,
     SPLIT,
     TAKE,
     TOO_LONG,
     FoundRows,
+    KnownRows,
     PatternCode,
+    depends_on_more,
     grown,
     rows_ahead,
 )
@@ -70,9 +73,14 @@ def search_asking(
     times: np.ndarray,
     within: int,
     skip: int,
+    known: KnownRows | None = None,
 ) -> FoundRows:
     """As `search_rows`, where a row that `holds` allows must also satisfy its condition."""
-    return FoundRows(*_search(*code, *conditions, holds, bounds, times, int(within), skip))
+    known = KnownRows.all_of(bounds) if known is None else known
+    rows, more = known[:3], (int(known.until), int(known.ahead), int(known.after))
+    return FoundRows(
+        *_search(*code, *conditions, holds, bounds, times, int(within), skip, *rows, *more)
+    )
 
 
 @njit(cache=True, nogil=True)
@@ -234,7 +242,14 @@ def _search(
     times: np.ndarray,
     within: int,
     skip: int,
-) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, int, int]:
+    starts: np.ndarray,
+    matched_before: np.ndarray,
+    numbers: np.ndarray,
+    until: int,
+    ahead: int,
+    after: int,
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, int, int, np.ndarray, np.ndarray]:
+    undecided, covered = starts.copy(), matched_before.copy()
     first = np.empty(64, np.int64)
     length = np.empty(64, np.int64)
     taken = np.empty(256, np.int32)
@@ -252,19 +267,21 @@ def _search(
     tried = 0
     for p in range(len(bounds) - 1):
         begin, end = bounds[p], bounds[p + 1]
-        start = matched = begin
-        number = 1
+        start, matched, number = starts[p], matched_before[p], numbers[p]
         while start < end:
             at, row, steps, open_ = 0, start, 0, 0
-            success = False
+            success = is_open = False
             counts[:] = 0
             while True:
                 tried += 1
                 if tried > MAX_ASKED:
-                    return first, length, taken, unmatched, TOO_LONG, start
+                    return first, length, taken, unmatched, TOO_LONG, start, undecided, covered
                 fails = False
                 what = operation[at]
                 if what == TAKE:
+                    if depends_on_more(row, start, end, times, within, until, ahead):
+                        is_open = True
+                        break
                     variable = left[at]
                     fails = (
                         row >= end
@@ -344,7 +361,8 @@ def _search(
                 elif what == JUMP:
                     at = left[at]
                 elif what == FOUND:
-                    success = True
+                    is_open = until != NO_MORE and row > start and row - 1 + after >= end
+                    success = not is_open
                     break
                 elif what == CHECK:
                     since = steps - 1
@@ -353,6 +371,9 @@ def _search(
                     fails = path[1, since] == row
                     at += 1
                 else:
+                    if what != AT_START and row == end and until != NO_MORE:
+                        is_open = True
+                        break
                     fails = row != (begin if what == AT_START else end)
                     at += 1
                 if fails:
@@ -363,6 +384,8 @@ def _search(
                     for s in range(sets):
                         while counts[s] > 0 and places[s, counts[s] - 1] >= row - start:
                             counts[s] -= 1
+            if is_open:
+                break
             if not success:
                 if start >= matched:
                     if lone == len(unmatched):
@@ -378,13 +401,15 @@ def _search(
             first[matches], length[matches] = start, count
             matches += 1
             matched = max(matched, start + max(count, 1))
-            ahead = rows_ahead(skip, skipped, taken[rows : rows + count])
-            if ahead <= 0:
-                status = FIRST_ROW if ahead == 0 else NO_ROW
-                return first, length, taken, unmatched, status, start
+            further = rows_ahead(skip, skipped, taken[rows : rows + count])
+            if further <= 0:
+                status = FIRST_ROW if further == 0 else NO_ROW
+                return first, length, taken, unmatched, status, start, undecided, covered
             rows += count
-            start += ahead
-    return first[:matches], length[:matches], taken[:rows], unmatched[:lone], 0, 0
+            start += further
+        undecided[p], covered[p] = start, matched
+    lone_rows = unmatched[:lone]
+    return first[:matches], length[:matches], taken[:rows], lone_rows, 0, 0, undecided, covered
 
 
 def warm() -> None:

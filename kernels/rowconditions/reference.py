@@ -23,8 +23,10 @@ from kernels.rowpattern.cpu import (
     SPLIT,
     TAKE,
     FoundRows,
+    KnownRows,
     PatternCode,
 )
+from kernels.rowpattern.more_rows import MoreRowsError, needs_end, needs_row, needs_values
 
 _PAIRS: Mapping[int, Callable[[float, float], Any]] = {
     cpu.ADD: lambda x, y: x + y,
@@ -50,15 +52,17 @@ def search_asking(
     times: np.ndarray,
     within: int,
     skip: int,
+    known: KnownRows | None = None,
 ) -> FoundRows:
     """As `kernels.rowconditions.cpu.search_asking`, with every question asked from scratch."""
+    known = KnownRows.all_of(bounds) if known is None else known
+    undecided, covered = known.starts.tolist(), known.matched.tolist()
     first: list[int] = []
     length: list[int] = []
     taken: list[int] = []
     unmatched: list[int] = []
-    for begin, end in zip(bounds[:-1].tolist(), bounds[1:].tolist(), strict=True):
-        start = matched = begin
-        number = 1
+    for p, (begin, end) in enumerate(zip(bounds[:-1].tolist(), bounds[1:].tolist(), strict=True)):
+        start, matched, number = undecided[p], covered[p], int(known.numbers[p])
 
         def ways(
             at: int, rows: tuple[int, ...], since: dict[int, int]
@@ -66,6 +70,7 @@ def search_asking(
             row = start + len(rows)  # noqa: B023
             match int(code.operation[at]):
                 case take if take == TAKE:
+                    needs_row(known, row, start, end, times, within)  # noqa: B023
                     late = within >= 0 and row < end and times[row] - times[start] >= within  # noqa: B023
                     if row >= end or late or not holds[code.left[at], row]:  # noqa: B023
                         return
@@ -79,16 +84,22 @@ def search_asking(
                 case jump if jump == JUMP:
                     yield from ways(int(code.left[at]), rows, since)
                 case done if done == FOUND:
+                    needs_values(known, row, start, end)  # noqa: B023
                     yield rows
                 case check if check == CHECK:
                     if since[int(code.left[at])] < row:
                         yield from ways(at + 1, rows, since)
                 case anchor:
+                    if anchor != AT_START:
+                        needs_end(known, row, end)  # noqa: B023
                     if row == (begin if anchor == AT_START else end):  # noqa: B023
                         yield from ways(at + 1, rows, since)
 
         while start < end:
-            found = next(ways(0, (), {}), None)
+            try:
+                found = next(ways(0, (), {}), None)
+            except MoreRowsError:
+                break
             if found is None:
                 if start >= matched:
                     unmatched.append(start)
@@ -108,9 +119,11 @@ def search_asking(
                 place = -1 if not marked else marked[0 if skip == FIRST else -1]
                 if place <= 0:
                     status = NO_ROW if place < 0 else FIRST_ROW
-                    return FoundRows.of_lists(first, length, taken, unmatched, status, start)
+                    parts = (first, length, taken, unmatched, status, start)
+                    return FoundRows.of_lists(*parts, undecided, covered)
                 start += place
-    return FoundRows.of_lists(first, length, taken, unmatched, 0, 0)
+        undecided[p], covered[p] = start, matched
+    return FoundRows.of_lists(first, length, taken, unmatched, 0, 0, undecided, covered)
 
 
 def _is_true(

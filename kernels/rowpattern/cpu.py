@@ -36,9 +36,39 @@ class PatternCode(NamedTuple):
     skipped: np.ndarray
 
 
+NO_MORE = 2**62  # a time that no row has
+
+
+class KnownRows(NamedTuple):
+    """How far the rows of partitions are known, where more may come.
+
+    Of each partition: the row that the search begins at, the row before which all are in a match
+    already, and the number of its next match. Rows that come have the time `until` or a later one;
+    NO_MORE: none come. Conditions read up to `ahead` rows behind one, and what is given of a match
+    up to `after` rows behind its last.
+    """
+
+    starts: np.ndarray
+    matched: np.ndarray
+    numbers: np.ndarray
+    until: int = NO_MORE
+    ahead: int = 0
+    after: int = 0
+
+    @classmethod
+    def all_of(cls, bounds: np.ndarray) -> KnownRows:
+        """That the rows between bounds are all there will be."""
+        starts = bounds[:-1].astype(np.int64)
+        return cls(starts, starts, np.ones(len(starts), np.int64))
+
+
 class FoundRows(NamedTuple):
     """Matches by their first row and length, the instruction that took each of their rows, and the
-    rows that none could start from. `status` is 0, or why the search ended at `where`."""
+    rows that none could start from. `status` is 0, or why the search ended at `where`.
+
+    Of each partition, from the row `undecided` on it depends on rows to come what matches, and rows
+    before `matched` are in a match.
+    """
 
     first: np.ndarray
     length: np.ndarray
@@ -46,6 +76,8 @@ class FoundRows(NamedTuple):
     unmatched: np.ndarray
     status: int
     where: int
+    undecided: np.ndarray
+    matched: np.ndarray
 
     @classmethod
     def of_lists(
@@ -56,6 +88,8 @@ class FoundRows(NamedTuple):
         unmatched: list[int],
         status: int,
         where: int,
+        undecided: list[int],
+        matched: list[int],
     ) -> FoundRows:
         """What a search that is written in Python found."""
         return cls(
@@ -65,6 +99,8 @@ class FoundRows(NamedTuple):
             np.array(unmatched, np.int64),
             status,
             where,
+            np.array(undecided, np.int64),
+            np.array(matched, np.int64),
         )
 
 
@@ -76,17 +112,21 @@ def search_rows(
     within: int,
     skip: int,
     memory: int,
+    known: KnownRows | None = None,
 ) -> FoundRows:
     """The matches in partitions that begin at `bounds`, which ends with the number of rows.
 
     `holds` says of each variable and row whether its condition does. With `within` from 0 on, a
     match takes less time than that. `memory`: what has failed fails from any start (REMEMBERS), or
     from this one (FORGETS), as in patterns that repeat what may be empty; or it depends on how it
-    was reached (PLAIN), where such a part prefers to be empty.
+    was reached (PLAIN), where such a part prefers to be empty. `known`: where more rows may come,
+    matches are those that do not depend on them.
     """
     if within >= 0:
         memory = max(memory, FORGETS)
-    return FoundRows(*_search(*code, holds, bounds, times, int(within), skip, memory))
+    known = KnownRows.all_of(bounds) if known is None else known
+    rows, more = known[:3], (int(known.until), int(known.ahead), int(known.after))
+    return FoundRows(*_search(*code, holds, bounds, times, int(within), skip, memory, *rows, *more))
 
 
 @njit(cache=True, nogil=True)
@@ -170,15 +210,28 @@ def next_start(
     return start
 
 
-# What an attempt comes to: nothing, a match, no more room for its states, too many steps.
-NONE, FOUND_ONE, FULL, TOO_MANY = range(4)
+# What an attempt comes to: nothing, a match, no more room for its states, too many steps, or it
+# depends on rows to come.
+NONE, FOUND_ONE, FULL, TOO_MANY, OPEN = range(5)
+
+
+@njit(cache=True, nogil=True)
+def depends_on_more(
+    row: int, start: int, end: int, times: np.ndarray, within: int, until: int, ahead: int
+) -> bool:
+    """Does it depend on rows to come whether a match that began at `start` can take a row?"""
+    if until == NO_MORE or row + ahead < end:
+        return False
+    time = times[row] if row < end else until
+    return within < 0 or time - times[start] < within
 
 
 @njit(cache=True, nogil=True)
 def _attempt(
     operation: np.ndarray, left: np.ndarray, right: np.ndarray, holds: np.ndarray,
     times: np.ndarray, within: int, memory: int, stamp: np.uint32, seen: np.ndarray, begin: int,
-    end: int, start: int, path: np.ndarray, waiting: np.ndarray, taken: np.ndarray,
+    end: int, start: int, path: np.ndarray, waiting: np.ndarray, taken: np.ndarray, until: int,
+    ahead: int, after: int,
 ) -> tuple[int, int, int]:  # fmt: skip
     """What comes of a match that begins at `start`, the row behind it, and how many states led
     there.
@@ -199,6 +252,8 @@ def _attempt(
             steps += 1
             what = operation[at]
             if what == TAKE:
+                if depends_on_more(row, start, end, times, within, until, ahead):
+                    return OPEN, row, steps
                 fails = (
                     row >= end
                     or (within >= 0 and times[row] - times[start] >= within)
@@ -217,6 +272,8 @@ def _attempt(
             elif what == JUMP:
                 at = left[at]
             elif what == FOUND:
+                if until != NO_MORE and row > start and row - 1 + after >= end:
+                    return OPEN, row, steps
                 return FOUND_ONE, row, steps
             elif what == CHECK:
                 if memory == PLAIN:
@@ -229,6 +286,8 @@ def _attempt(
                 fails = row != begin
                 at += 1
             else:
+                if row == end and until != NO_MORE:
+                    return OPEN, row, steps
                 fails = row != end
                 at += 1
         if fails:
@@ -250,8 +309,15 @@ def _search(
     within: int,
     skip: int,
     memory: int,
-) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, int, int]:
+    starts: np.ndarray,
+    matched_before: np.ndarray,
+    numbers: np.ndarray,
+    until: int,
+    ahead: int,
+    after: int,
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, int, int, np.ndarray, np.ndarray]:
     size = len(operation)
+    undecided, covered = starts.copy(), matched_before.copy()
     possible = first_rows(first_variables(operation, left, right, len(holds)), holds)
     unmatched = np.zeros(len(possible), np.bool_)
     longest = 0
@@ -267,11 +333,12 @@ def _search(
     waiting = np.empty((256, 3), np.int64)  # states to try if it fails, with the path's length
     for p in range(len(bounds) - 1):
         begin, end = bounds[p], bounds[p + 1]
-        start = begin
-        matched = begin  # rows before are in a match
+        start = starts[p]
+        matched = matched_before[p]  # rows before are in a match
         stamp += np.uint32(1)
+        tested = end if until == NO_MORE else end - ahead  # what rows can take is known up to it
         while start < end:
-            start = next_start(possible, unmatched, matched, start, end)
+            start = next_start(possible, unmatched, matched, start, tested)
             if start == end:
                 break
             if memory != REMEMBERS:
@@ -282,7 +349,7 @@ def _search(
             while True:
                 outcome, row, steps = _attempt(
                     operation, left, right, holds, times, within, memory, stamp, seen, begin, end,
-                    start, path, waiting, taken[rows:],
+                    start, path, waiting, taken[rows:], until, ahead, after,
                 )  # fmt: skip
                 if outcome in (FOUND_ONE, FULL):  # what led here has not failed
                     for s in range(steps):
@@ -297,7 +364,9 @@ def _search(
                     larger[: len(waiting)] = waiting
                     waiting = larger
             if outcome == TOO_MANY:
-                return first, length, taken, first, TOO_LONG, start
+                return first, length, taken, first, TOO_LONG, start, undecided, covered
+            if outcome == OPEN:
+                break
             if outcome != FOUND_ONE:
                 unmatched[start] = start >= matched
                 start += 1
@@ -308,14 +377,15 @@ def _search(
             first[matches], length[matches] = start, count
             matches += 1
             matched = max(matched, start + max(count, 1))
-            ahead = rows_ahead(skip, skipped, taken[rows : rows + count])
-            if ahead <= 0:
-                status = FIRST_ROW if ahead == 0 else NO_ROW
-                return first, length, taken, first, status, start
+            further = rows_ahead(skip, skipped, taken[rows : rows + count])
+            if further <= 0:
+                status = FIRST_ROW if further == 0 else NO_ROW
+                return first, length, taken, first, status, start, undecided, covered
             rows += count
-            start += ahead
+            start += further
+        undecided[p], covered[p] = start, matched
     lone = np.flatnonzero(unmatched)
-    return first[:matches], length[:matches], taken[:rows], lone, 0, 0
+    return first[:matches], length[:matches], taken[:rows], lone, 0, 0, undecided, covered
 
 
 @njit(cache=True, nogil=True)

@@ -14,8 +14,10 @@ from kernels.rowpattern.cpu import (
     NO_ROW,
     PAST,
     FoundRows,
+    KnownRows,
     PatternCode,
 )
+from kernels.rowpattern.more_rows import MoreRowsError, needs_end, needs_row, needs_values
 
 
 def search_rows(
@@ -26,15 +28,18 @@ def search_rows(
     within: int,
     skip: int,
     memory: int,
+    known: KnownRows | None = None,
 ) -> FoundRows:
     """As `kernels.rowpattern.cpu.search_rows`, but that nothing that failed is remembered."""
+    known = KnownRows.all_of(bounds) if known is None else known
+    undecided, covered = known.starts.tolist(), known.matched.tolist()
     first: list[int] = []
     length: list[int] = []
     taken: list[int] = []
     unmatched: list[int] = []
     status, where = 0, 0
-    for begin, end in zip(bounds[:-1].tolist(), bounds[1:].tolist(), strict=True):
-        start = matched = begin
+    for p, (begin, end) in enumerate(zip(bounds[:-1].tolist(), bounds[1:].tolist(), strict=True)):
+        start, matched = undecided[p], covered[p]
 
         def ways(
             at: int, rows: tuple[int, ...], since: dict[int, int]
@@ -42,6 +47,7 @@ def search_rows(
             row = start + len(rows)  # noqa: B023
             match int(code.operation[at]):
                 case 0:
+                    needs_row(known, row, start, end, times, within)  # noqa: B023
                     late = within >= 0 and row < end and times[row] - times[start] >= within  # noqa: B023
                     if row < end and not late and holds[code.left[at], row]:  # noqa: B023
                         yield from ways(at + 1, (*rows, at), since)
@@ -52,16 +58,22 @@ def search_rows(
                 case 2:
                     yield from ways(int(code.left[at]), rows, since)
                 case 3:
+                    needs_values(known, row, start, end)  # noqa: B023
                     yield rows
                 case 6:
                     if since[int(code.left[at])] < row:
                         yield from ways(at + 1, rows, since)
                 case operation:
+                    if operation != AT_START:
+                        needs_end(known, row, end)  # noqa: B023
                     if row == (begin if operation == AT_START else end):  # noqa: B023
                         yield from ways(at + 1, rows, since)
 
         while start < end:
-            found = next(ways(0, (), {}), None)
+            try:
+                found = next(ways(0, (), {}), None)
+            except MoreRowsError:
+                break
             if found is None:
                 if start >= matched:
                     unmatched.append(start)
@@ -82,6 +94,7 @@ def search_rows(
                     status, where = (NO_ROW if place < 0 else FIRST_ROW), start
                     break
                 start += place
+        undecided[p], covered[p] = start, matched
         if status:
             break
     return FoundRows(
@@ -91,6 +104,8 @@ def search_rows(
         np.array(unmatched, np.int64),
         status,
         where,
+        np.array(undecided, np.int64),
+        np.array(covered, np.int64),
     )
 
 

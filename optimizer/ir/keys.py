@@ -119,13 +119,14 @@ def wider_key(one: AddedKey, other: AddedKey) -> AddedKey:
 
 
 _ADDED = "#key:"  # no column of events begins with it
+ADDED_TO_ROWS = "#row:"  # nor with this, which tells what a row is that is kept for later
 
 
 def is_added(name: str) -> bool:
-    """Is it a column that a key by component adds?"""
-    return name.startswith(_ADDED)
+    """Is it a column that is none of the events, but added to them?"""
+    return name.startswith((_ADDED, ADDED_TO_ROWS))
 
 
 def key_name(name: str) -> str:
     """What results call an attribute of a key."""
-    return name[len(_ADDED) : name.rindex("(")] if is_added(name) else name
+    return name[len(_ADDED) : name.rindex("(")] if name.startswith(_ADDED) else name

@@ -321,6 +321,11 @@ class Query:
         return window.session or bool(window.of) or self.from_first or self.empty_rows
 
     @property
+    def is_given_when_certain(self) -> bool:
+        """May a row be certain long behind its last event, or at no time that is known before?"""
+        return self.has_own_clock or (self.join is not None and self.join.is_count)
+
+    @property
     def is_rewritten(self) -> bool:
         """May rules rewrite it? They keep every match, and not which of them count, nor what else
         there is in a window.
@@ -442,6 +447,11 @@ def is_about_situations(query: Query) -> bool:
     return isinstance(query.output, SituationPattern)
 
 
+def is_row_pattern(query: Query) -> bool:
+    """Is it a clause MATCH_RECOGNIZE?"""
+    return isinstance(query.output, RowPattern)
+
+
 def is_edge(query: Query) -> bool:
     """Does it stand for `start(S)` or `end(S)` in others?"""
     output = query.output
@@ -482,19 +492,19 @@ def is_unbounded(query: Query) -> bool:
     """Does it need all events at once? The next event of a key may never come."""
     if picks_matches(query) or is_funnel(query):
         return True
-    own_clock = query.has_own_clock or (query.join is not None and query.join.is_count)
-    if query.window.is_endless or own_clock:
+    if query.window.is_endless or query.is_given_when_certain:
         return True
     return query.window.is_count and (query.slide is not None or waits_for_window(query))
 
 
-def unbounded_reason(query: Query) -> str:
-    """Why it needs all events at once, and what to write instead."""
+def unbounded_reason(query: Query, time: str) -> str:
+    """Why it needs all events of a stream at once, and what to write instead.
+
+    `time` is the column of the stream's times.
+    """
     if isinstance(query.output, RowPattern):
-        return (
-            "which rows MATCH_RECOGNIZE matches depends on all rows of the partition before and, "
-            "with a greedy pattern, behind; run it over stored events, with 'sheaf run'"
-        )
+        why = query.output.recognition.needs_end(time) or "its rows are known with the last"
+        return f"{why}, or run it over stored events, with 'sheaf run'"
     if is_funnel(query):
         return (
             "how far a key comes, and what its steps come to, is known when all events are; run "
@@ -510,13 +520,10 @@ def unbounded_reason(query: Query) -> str:
             "it has no window, so that its state would grow with the stream; add WITHIN (in EQL: "
             "with maxspan=…)"
         )
-    if query.has_own_clock:
-        return f"{query.special_windows}, which nothing bounds; use a window in time"
-    if query.join is not None:
-        return (
-            "a side of its JOIN is counted in events, which may lie back any time; give both sides "
-            "a window in time"
-        )
+    if query.is_given_when_certain:
+        word = "GROUP BY" if query.groups else "LIMIT"
+        what = query.special_windows
+        return f"{what}, and it has {word}; leave {word} out, or use a window in time"
     return (
         "its window is counted in events, and a match in it is certain only when further events "
         "have come, which may be never; use a window in time"

@@ -2,11 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from workloads.sql.expressions import Aggregated, AllColumns, Expression, Given, walk
-from workloads.sql.rowpattern import RowPattern
+from workloads.sql.expressions import (
+    Aggregated,
+    AllColumns,
+    Classifier,
+    Expression,
+    Given,
+    MatchNumber,
+    RowValue,
+    walk,
+)
+from workloads.sql.rowpattern import Anchor, RowPattern
+from workloads.sql.rowpattern import walk as parts_of_pattern
 from workloads.sql.statement import Skip
 
 
@@ -84,6 +94,40 @@ class Recognition:
         """The variables of the pattern that a name stands for; None for any."""
         return None if name is None else frozenset(dict(self.unions)[name])
 
+    def needs_end(self, time: str) -> str | None:
+        """Why no row of it is certain before all rows have come; None where it can be.
+
+        `time` is the column by which rows come.
+        """
+        if self.order and (self.order[0].column != time or self.order[0].descending):
+            return f"its ORDER BY does not begin with '{time}', by which rows come; begin with it"
+        if any(isinstance(p, Anchor) and not p.at_start for p in parts_of_pattern(self.pattern)):
+            return "its pattern has $, and no row is the last of a stream; leave $ out"
+        if not self.selection.is_by_row:
+            return (
+                "its SELECT puts rows of many matches together (GROUP BY, aggregates, DISTINCT or "
+                "LIMIT); select the rows of matches"
+            )
+        return "its rows stand in FROM" if self.rows else None
+
+    @property
+    def ahead(self) -> int:
+        """How many rows behind the row that is mapped its conditions read."""
+        return max([0, *_offsets(condition for _, condition in self.conditions)])
+
+    @property
+    def after(self) -> int:
+        """How many rows behind a match its measures read."""
+        return max([0, *_offsets(measure for _, measure in self.measures)])
+
+    @property
+    def back(self) -> int:
+        """How many rows before a match are read, or tell that it is not the first of all."""
+        values = [value for _, value in (*self.conditions, *self.measures)]
+        is_numbered = any(isinstance(node, MatchNumber) for v in values for node in walk(v))
+        is_anchored = any(isinstance(part, Anchor) for part in parts_of_pattern(self.pattern))
+        return -min([-int(is_numbered or is_anchored), *_offsets(values)])
+
     def given_columns(self, table: Sequence[str]) -> list[str]:
         """The columns that the clause gives of a table, in order; measures go before others."""
         measures = [name for name, _ in self.measures]
@@ -106,3 +150,11 @@ class Recognition:
                     unique, number = f"{one}_{number}", number + 1
                 used.add(unique)
                 yield unique, Given(one) if many else value
+
+
+def _offsets(values: Iterable[Expression]) -> Iterator[int]:
+    """How many rows further on from rows of a match values are read."""
+    for value in values:
+        for node in walk(value):
+            if isinstance(node, RowValue | Classifier):
+                yield node.pointer.physical

@@ -172,6 +172,17 @@ def test_slices_give_what_the_whole_stream_does(
     assert found == expected
 
 
+def open_end(bounds: np.ndarray, times: np.ndarray, ahead: int, after: int) -> cpu.KnownRows:
+    """That rows may follow the last one, a moment later."""
+    until = int(times.max(initial=0)) + 1
+    return cpu.KnownRows.all_of(bounds)._replace(until=until, ahead=ahead, after=after)
+
+
+def check_alike(fast: cpu.FoundRows, plain: cpu.FoundRows) -> None:
+    for name in ("first", "length", "taken", "unmatched", "undecided", "matched"):
+        np.testing.assert_array_equal(getattr(fast, name), getattr(plain, name))
+
+
 @settings(max_examples=60, deadline=None)
 @given(clauses(), streams(1))
 def test_conditions_that_read_the_match_are_asked_alike_by_kernel_and_reference(
@@ -190,10 +201,10 @@ def test_conditions_that_read_the_match_are_asked_alike_by_kernel_and_reference(
         return
     code = compiled(clause.pattern, names).code(frozenset(names[:1]))
     given = (code, asked, bitmaps(ordered, conditions), ordered.bounds, ordered.times)
-    fast = rowconditions.search_asking(*given, -1, cpu.PAST)
-    plain = rowconditions_reference.search_asking(*given, -1, cpu.PAST)
-    for one, other in zip(fast[:4], plain[:4], strict=True):
-        np.testing.assert_array_equal(one, other)
+    for known in (None, open_end(ordered.bounds, ordered.times, clause.ahead, clause.after)):
+        fast = rowconditions.search_asking(*given, -1, cpu.PAST, known)
+        plain = rowconditions_reference.search_asking(*given, -1, cpu.PAST, known)
+        check_alike(fast, plain)
 
 
 @settings(max_examples=60, deadline=None)
@@ -212,9 +223,10 @@ def test_the_kernel_gives_what_its_reference_does(pattern: str, data: st.DataObj
     within = data.draw(st.sampled_from([-1, 2, 5]))
     skip = data.draw(st.sampled_from([cpu.PAST, cpu.NEXT, cpu.FIRST, cpu.LAST]))
     code = made.code(frozenset("B"))
-    given = (code, holds, bounds, times, within, skip, made.memory)
-    fast, plain = cpu.search_rows(*given), reference.search_rows(*given)
-    assert (fast.status, fast.where) == (plain.status, plain.where)
-    if not fast.status:
-        for one, other in zip(fast[:4], plain[:4], strict=True):
-            np.testing.assert_array_equal(one, other)
+    ahead, after = data.draw(st.integers(0, 2)), data.draw(st.integers(0, 2))
+    for known in (None, open_end(bounds, times, ahead, after)):
+        given = (code, holds, bounds, times, within, skip, made.memory, known)
+        fast, plain = cpu.search_rows(*given), reference.search_rows(*given)
+        assert (fast.status, fast.where) == (plain.status, plain.where)
+        if not fast.status:
+            check_alike(fast, plain)

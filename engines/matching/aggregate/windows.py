@@ -155,8 +155,9 @@ class SlideWindows:
             most = layout.position[layout.starts[partition + 1] - 1] // slide + 1
             left = np.maximum(np.minimum(left, most), entered)
         if edges is not None:
-            entered = np.maximum(entered, edges.begin[partition])
-            left = np.maximum(left, entered)
+            begin, end = edges.begin[partition], edges.end[partition]
+            entered = np.clip(entered, begin, end)
+            left = np.clip(left, entered, end)
         changes = np.concatenate([entered, left])
         owners = np.concatenate([partition, partition])
         if edges is not None and edges.empty:

@@ -20,7 +20,7 @@ from engines.matching.passes.input import PassInput
 from engines.matching.stepwise.matches import match_chunks
 from engines.matching.stepwise.steps import QueryScan
 from engines.program import PassUnit
-from engines.results.chunks import AggregateChunk, RowChunk
+from engines.results.chunks import NEVER, AggregateChunk, RowChunk
 from engines.results.json_text import KeyTexts
 from optimizer.ir.pattern import Symbol, events
 from optimizer.ir.query import Aggregation, Query, whole_ticks
@@ -109,15 +109,24 @@ def _rows(query: Query, frame: Frame, given: PassInput) -> Iterator[RowChunk]:
     scan = QueryScan(frame.arranged, frame.width, query.name, given.context.limits)
     keys = KeyTexts(columns.events, layout, query.key)
     if isinstance(query.output, Aggregation):
-        for table in aggregate_rows(query, scan, keys, windows=_windows(query, frame, scan)):
-            yield AggregateChunk(query.name, table)
+        context = given.context
+        windows = _windows(query, frame, scan, context.since, context.until)
+        is_new = isinstance(windows, SlideWindows)
+        for table in aggregate_rows(query, scan, keys, windows=windows):
+            yield AggregateChunk(query.name, table, is_new)
         return
     account, output = given.context.account, given.outputs[query.name]
     yield from match_chunks(query, scan, keys, account, output, closes=frame.closes)
 
 
-def _windows(query: Query, frame: Frame, scan: QueryScan) -> Windows | None:
-    """The windows of an aggregate query; None for those that each trigger closes."""
+def _windows(
+    query: Query, frame: Frame, scan: QueryScan, since: int | None, until: int | None
+) -> Windows | None:
+    """The windows of an aggregate query; None for those that each trigger closes.
+
+    Of those that slide the ones that are certain when all events before the time `until` are there,
+    and were not before `since`.
+    """
     layout = frame.arranged.layout
     if frame.closes is not None:
         return SessionWindows(layout, frame.closes)
@@ -127,12 +136,42 @@ def _windows(query: Query, frame: Frame, scan: QueryScan) -> Windows | None:
     slide = query.slide
     if not ranked:
         slide = whole_ticks(query.slide, scan.columns.events.tick, "slide")
+    begin, end = _edges(frame, slide, ranked)
+    begin = np.maximum(begin, _before(frame, slide, ranked, since))
+    if until is not None:
+        last = layout.position[layout.starts[1:] - 1]
+        end = np.minimum(end, -(-(last if ranked else until - _shift(frame)) // slide))
+    edges = WindowEdges(begin, np.maximum(begin, end), frame.shift, query.empty_rows)
+    return SlideWindows(scan, {e.symbol for e in events(query.pattern)}, slide, ranked, edges)
+
+
+def _edges(frame: Frame, slide: int, ranked: bool) -> tuple[Rows, Rows]:
+    """The multiples of the slide at which the windows of partitions close, the end excluded."""
+    layout = frame.arranged.layout
     first, last = layout.position[layout.starts[:-1]], layout.position[layout.starts[1:] - 1]
     if frame.shift is not None:
         # Its windows close at 0 and at multiples of the slide, as long as they open in time.
-        begin, end = np.zeros(len(first), np.int64), (last - first) // slide + 1
-    else:
-        begin = -(-first // slide)
-        end = last // slide + 1 if ranked else -(-(last + frame.width) // slide)
-    edges = WindowEdges(begin, end, frame.shift, query.empty_rows)
-    return SlideWindows(scan, {e.symbol for e in events(query.pattern)}, slide, ranked, edges)
+        return np.zeros(len(first), np.int64), (last - first) // slide + 1
+    return -(-first // slide), last // slide + 1 if ranked else -(-(last + frame.width) // slide)
+
+
+def _before(frame: Frame, slide: int, ranked: bool, since: int | None) -> Rows:
+    """Of each partition the first multiple whose window was not certain before the time `since`.
+
+    That of a rank is certain when a later rank is there; one in time when it is over, and has been
+    opened before the partition's last event.
+    """
+    layout = frame.arranged.layout
+    number = len(layout.starts) - 1
+    if since is None:
+        return np.full(number, -NEVER)
+    behind = np.zeros(number, np.int64)
+    np.add.at(behind, layout.partition[layout.ticks < since], 1)
+    newest = layout.position[np.maximum(layout.starts[:-1] + behind, 1) - 1]
+    if not ranked:
+        newest = np.minimum(since - _shift(frame), newest + frame.width)
+    return np.where(behind > 0, -(-newest // slide), -NEVER)
+
+
+def _shift(frame: Frame) -> Rows | int:
+    return 0 if frame.shift is None else frame.shift

@@ -21,7 +21,7 @@ from engines.columns.layout import ArrangedEvents, Layout, Rows
 from engines.columns.vectors import Vector, evaluate, truth
 from engines.matching.passes.input import PassInput
 from engines.program import PassUnit
-from engines.results.chunks import MatchChunk, RowChunk
+from engines.results.chunks import NEVER, MatchChunk, RowChunk
 from engines.results.json_text import BoundAliases, KeyTexts
 from kernels.orders.cpu import sort_by_code
 from kernels.pairing.cpu import partner_ranges
@@ -37,7 +37,7 @@ def joined_chunks(unit: PassUnit, given: PassInput) -> Iterator[RowChunk]:
     """The rows of a unit's joins, as they are found."""
     first = unit.queries[0]
     paired = PairedSides.of(first, given.arranged(first))
-    windows = [_JoinRanges.of(query, paired) for query in unit.queries]
+    windows = [JoinRanges.of(query, paired) for query in unit.queries]
     low = np.minimum.reduce([window.low for window in windows])
     high = np.maximum.reduce([window.high for window in windows])
     found = [np.zeros(len(low), bool) if w.join.outer else None for w in windows]
@@ -120,7 +120,7 @@ def _refined(
 
 
 @dataclass(frozen=True, eq=False)
-class _JoinRanges:
+class JoinRanges:
     """The partners of each left row in the windows of a query, as ranges of the right rows."""
 
     query: Query
@@ -130,7 +130,7 @@ class _JoinRanges:
     closes: Rows  # when each left row's window closes, as far as a time or a rank
 
     @staticmethod
-    def of(query: Query, paired: PairedSides) -> _JoinRanges:
+    def of(query: Query, paired: PairedSides) -> JoinRanges:
         assert query.join is not None
         layout, tick = paired.layout, paired.arranged.columns.events.tick
         left, right, join = paired.left, paired.right, query.join
@@ -145,7 +145,7 @@ class _JoinRanges:
         else:
             leaves, closes = layout.ticks[right], layout.ticks[left] + join.left.ticks(tick)
         low, high = partner_ranges(paired.groups, paired.starts, enters, leaves, opens, closes)
-        return _JoinRanges(query, join, low, high, closes)
+        return JoinRanges(query, join, low, high, closes)
 
 
 @dataclass(frozen=True, eq=False)
@@ -239,14 +239,17 @@ def _chunk(
     return JoinedPairs(made, left, right, ends)
 
 
-def _alone(window: _JoinRanges, paired: PairedSides, given: PassInput, lefts: Rows) -> JoinedPairs:
+def _alone(window: JoinRanges, paired: PairedSides, given: PassInput, lefts: Rows) -> JoinedPairs:
     """Left events without partner, certain when their windows close."""
     query, layout, left = window.query, paired.layout, paired.left[lefts]
     made = _JoinRows(query, paired, given.columns, given.context.account, given.outputs[query.name])
     times = window.closes[lefts]
-    if window.join.left.is_count:
-        times = _rank_times(layout, SideRanks.of(layout, paired.left).until, left, times)
-    return JoinedPairs(made, left, None, times)
+    if not window.join.left.is_count:
+        return JoinedPairs(made, left, None, times)
+    until = SideRanks.of(layout, paired.left).until
+    is_closed = times <= until[layout.starts[layout.partition[left] + 1] - 1]
+    times = _rank_times(layout, until, left, times)
+    return JoinedPairs(made, left, None, times, np.where(is_closed, times, NEVER))
 
 
 def _rank_times(layout: Layout, until: Rows, rows: Rows, ranks: Rows) -> Rows:
@@ -272,11 +275,22 @@ class _JoinRows:
 
 
 class JoinedPairs(MatchChunk):
-    """Pairs of a join as rows of its layout; without `right`, left events that have no partner."""
+    """Pairs of a join as rows of its layout; without `right`, left events that have no partner.
 
-    def __init__(self, made: _JoinRows, left: Rows, right: Rows | None, times: Rows) -> None:
+    They are `certain` at other times than at `times` where a window of events is never full.
+    """
+
+    def __init__(
+        self,
+        made: _JoinRows,
+        left: Rows,
+        right: Rows | None,
+        times: Rows,
+        certain: Rows | None = None,
+    ) -> None:
         super().__init__(made.query, made.columns, made.account, made.output)
         self._made, self._left, self._right, self._times = made, left, right, times
+        self._certain = certain
         self._layout = made.paired.layout
 
     def __len__(self) -> int:
@@ -284,7 +298,11 @@ class JoinedPairs(MatchChunk):
 
     def take(self, rows: Rows) -> JoinedPairs:
         right = None if self._right is None else self._right[rows]
-        return JoinedPairs(self._made, self._left[rows], right, self._times[rows])
+        certain = None if self._certain is None else self._certain[rows]
+        return JoinedPairs(self._made, self._left[rows], right, self._times[rows], certain)
+
+    def decided(self) -> Rows:
+        return super().decided() if self._certain is None else self._certain
 
     def partitions(self) -> tuple[Rows, int] | None:
         if not self.of.key:

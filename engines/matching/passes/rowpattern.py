@@ -7,13 +7,13 @@ from collections.abc import Iterator
 import numpy as np
 import pyarrow as pa
 
-from engines.columns.columns import Columns
 from engines.input.event_table import Events
 from engines.matching.passes.input import PassInput
 from engines.matching.rowpattern.inline_rows import check_rows
+from engines.matching.rowpattern.live_search import Search, searched
 from engines.matching.rowpattern.measures import GivenRows, MatchColumns, given_rows
-from engines.matching.rowpattern.ordered_table import OrderedTable, Rows, ordered_table
-from engines.matching.rowpattern.search import FoundMatches, find_matches
+from engines.matching.rowpattern.ordered_table import OrderedTable, Rows
+from engines.matching.rowpattern.search import FoundMatches
 from engines.matching.rowpattern.selection import SelectedRows, selected
 from engines.program import PassUnit
 from engines.results.chunks import RowChunk
@@ -32,15 +32,14 @@ def recognize(unit: PassUnit, given: PassInput) -> Iterator[RowChunk]:
         assert isinstance(output, RowPattern)
         clause = output.recognition
         place = (clause.partition, clause.order, clause.filter)
-        if place not in tables:
-            tables[place] = ordered_table(given.columns.events, clause)
-        yield _chunk(query, clause, tables[place], given.columns)
+        check_rows(clause, given.columns.events)
+        search = searched(given.columns, clause, given.context.until, tables.get(place))
+        tables[place] = search.table
+        yield _chunk(query, clause, search, given.columns.events)
 
 
-def _chunk(query: Query, clause: Recognition, table: OrderedTable, columns: Columns) -> RowChunk:
-    events = columns.events
-    check_rows(clause, events)
-    found = find_matches(table, clause)
+def _chunk(query: Query, clause: Recognition, search: Search, events: Events) -> RowChunk:
+    table, found = search.table, search.found
     rows = given_rows(clause, found)
     measured = MatchColumns(table, clause, found, rows)
     alone = len(rows) - len(rows.match)
@@ -48,12 +47,13 @@ def _chunk(query: Query, clause: Recognition, table: OrderedTable, columns: Colu
     for name, measure in clause.measures:
         values = measured.values(measure)
         given[name] = pa.concat_arrays([values, pa.nulls(alone, values.type)]) if alone else values
-    names = events.table.column_names
+    names = events.names
     places = pa.array(rows.row)
     for name in _read(clause, names):
         given.setdefault(name, table.column(name).take(places))
     chosen = selected(clause, given, names, len(rows))
-    return MeasuredChunk(query.name, _table(query, clause, table, found, rows, chosen, events))
+    made = _table(query, clause, table, found, rows, chosen, events)
+    return MeasuredChunk(query.name, made, is_new=True)
 
 
 def _read(clause: Recognition, names: list[str]) -> list[str]:

@@ -26,8 +26,10 @@ from kernels.rowpattern.cpu import (
     PAST,
     TOO_LONG,
     FoundRows,
+    KnownRows,
     search_rows,
 )
+from kernels.rowpattern.more_rows import MoreRowsError, needs_end, needs_row, needs_values
 from optimizer.ir.recognition import Recognition
 from workloads.errors import TooLargeError, UnsupportedError
 from workloads.sql import expressions as ex
@@ -53,10 +55,19 @@ class FoundMatches:
     labels: Rows
     excluded: npt.NDArray[np.bool_]
     unmatched: Rows
+    undecided: Rows
+    matched: Rows
 
 
-def find_matches(table: OrderedTable, clause: Recognition) -> FoundMatches:
-    """All matches in the rows of a table."""
+def find_matches(
+    table: OrderedTable, clause: Recognition, known: KnownRows | None = None
+) -> FoundMatches:
+    """All matches in the rows of a table, or those that do not depend on rows to come.
+
+    Of each partition, from the row `undecided` on that is open, and rows before `matched` are in a
+    match.
+    """
+    known = KnownRows.all_of(table.bounds) if known is None else known
     times, within = table.clock(clause)
     names = variables(clause.pattern)
     made = compiled(clause.pattern, names)
@@ -68,24 +79,26 @@ def find_matches(table: OrderedTable, clause: Recognition) -> FoundMatches:
     if any(condition.by_match for condition in conditions):
         asked = condition_code(table, clause, names, conditions)
         if asked is not None:
-            found = search_asking(code, asked, holds, table.bounds, times, limit, skip)
+            found = search_asking(code, asked, holds, table.bounds, times, limit, skip, known)
         else:
-            search = _AskingSearch(table, clause, made, conditions, holds, times, limit)
+            search = _AskingSearch(table, clause, made, conditions, holds, times, limit, known)
             found = search.found(code.skipped.tolist(), skip)
     else:
-        found = search_rows(code, holds, table.bounds, times, limit, skip, made.memory)
+        found = search_rows(code, holds, table.bounds, times, limit, skip, made.memory, known)
     _check(found, clause)
     begin = np.cumsum(found.length) - found.length
-    partition = np.searchsorted(table.bounds, found.first, "right")
+    partition = np.searchsorted(table.bounds, found.first, "right") - 1
     return FoundMatches(
         names,
         found.first,
         found.length,
         begin,
-        _numbered(partition),
+        _numbered(partition) + known.numbers[partition] - 1,
         np.array(made.left, np.int64)[found.taken],
         np.array(made.excluded, np.bool_)[found.taken],
         found.unmatched,
+        found.undecided,
+        found.matched,
     )
 
 
@@ -124,8 +137,9 @@ class _AskingSearch:
         holds: npt.NDArray[np.bool_],
         times: Rows,
         within: int,
+        known: KnownRows,
     ) -> None:
-        self._table, self._made, self._within = table, made, within
+        self._table, self._made, self._within, self._known = table, made, within, known
         self._conditions = [condition.by_match for condition in conditions]
         self._holds = holds.tolist()
         self._times = times.tolist()
@@ -151,11 +165,15 @@ class _AskingSearch:
         taken: list[int] = []
         unmatched: list[int] = []
         bounds = self._table.bounds.tolist()
-        for self._begin, self._end in pairwise(bounds):
-            self._number = 1
-            start = matched = self._begin
+        undecided, covered = self._known.starts.tolist(), self._known.matched.tolist()
+        for p, (self._begin, self._end) in enumerate(pairwise(bounds)):
+            self._number = int(self._known.numbers[p])
+            start, matched = undecided[p], covered[p]
             while start < self._end:
-                rows = self._match(start)
+                try:
+                    rows = self._match(start)
+                except MoreRowsError:
+                    break
                 if rows is None:
                     if start >= matched:
                         unmatched.append(start)
@@ -174,9 +192,11 @@ class _AskingSearch:
                     places = [place for place, at in enumerate(rows) if skipped[at]]
                     if not places or places[0 if skip == FIRST else -1] == 0:
                         status = FIRST_ROW if places else NO_ROW
-                        return FoundRows.of_lists(first, length, taken, unmatched, status, start)
+                        parts = (first, length, taken, unmatched, status, start)
+                        return FoundRows.of_lists(*parts, undecided, covered)
                     start += places[0 if skip == FIRST else -1]
-        return FoundRows.of_lists(first, length, taken, unmatched, 0, 0)
+            undecided[p], covered[p] = start, matched
+        return FoundRows.of_lists(first, length, taken, unmatched, 0, 0, undecided, covered)
 
     def _match(self, start: int) -> list[int] | None:
         """The instructions that take the rows of the preferred match from a row on."""
@@ -197,6 +217,7 @@ class _AskingSearch:
             fails = False
             match operation[at]:
                 case 0:  # TAKE
+                    needs_row(self._known, row, start, self._end, self._times, self._within)
                     fails = not self._takes(left[at], row)
                     if not fails:
                         taken.append(at)
@@ -209,11 +230,14 @@ class _AskingSearch:
                 case 2:  # JUMP
                     at = left[at]
                 case 3:  # FOUND
+                    needs_values(self._known, row, start, self._end)
                     return taken
                 case 6:  # CHECK
                     fails = next(r for a, r in reversed(path) if a == left[at]) == row
                     at += 1
                 case anchor:
+                    if anchor != AT_START:
+                        needs_end(self._known, row, self._end)
                     fails = row != (self._begin if anchor == AT_START else self._end)
                     at += 1
             if fails:

@@ -15,7 +15,7 @@ from engines.columns.layout import Rows
 from engines.matching.stepwise.bind import distinct
 from engines.matching.stepwise.plan import Mode, plan_choice
 from engines.matching.stepwise.steps import Frame, QueryScan, Slot, StepPlan, run_steps, value
-from engines.results.chunks import MatchChunk
+from engines.results.chunks import NEVER, MatchChunk
 from engines.results.json_text import BoundAliases, KeyTexts
 from optimizer.ir.pattern import Pattern, alternatives, bound_names, waits
 from optimizer.ir.query import Query
@@ -64,6 +64,14 @@ class StepMatches(MatchChunk):
         # The event whose rank closes the window, or else the partition's last one.
         last = layout.starts[layout.partition[self._first] + 1] - 1
         return start, end, layout.ticks[np.minimum(scan.reach_high[self._first], last)]
+
+    def decided(self) -> Rows:
+        decided = super().decided()
+        if not (self.of.window.is_count and waits(self._reading.pattern)):
+            return decided
+        layout, closing = self._scan.layout, self._scan.reach_high[self._first]
+        is_closed = closing < layout.starts[layout.partition[self._first] + 1]
+        return np.where(is_closed, decided, NEVER)
 
     def bound(self) -> tuple[int, Sequence[EventGroups]]:
         kept, frame = self._reading.plan.kept, self._frame

@@ -52,7 +52,7 @@ from engines.spark.stream.columns import ACCOUNT
 from engines.spark.stream.kafka import KAFKA, source_options, topic_of
 from engines.wire.messages import read_messages, registered_columns
 from engines.wire.registry import Registry, check_address
-from optimizer.ir.query import BoundWorkload
+from optimizer.ir.query import BoundWorkload, is_row_pattern
 from workloads.workload import NANOSECONDS, AttributeKind, Stream
 
 if TYPE_CHECKING:
@@ -388,8 +388,11 @@ class Packer:
 
     def _routed(self, events: Events) -> Iterator[tuple[str, int, bytes]]:
         home = np.ones(len(events), bool)
+        with_nulls = any(map(is_row_pattern, self.workload.queries))
         for route, key in self.routes.items():
             bucket = buckets_of(events, key, self.buckets)
+            if with_nulls:  # which are a partition of their own there
+                bucket = np.maximum(bucket, 0)
             taken = bucket >= 0
             table = events.table
             if len(self.routes) > 1:
