@@ -38,7 +38,10 @@ Piece: TypeAlias = str | NumberedTexts | WholeNumbers
 
 def put_together(pieces: Sequence[Piece], size: int) -> pa.Array:
     """Each row's pieces side by side; a piece that is a text is every row's."""
-    every = [_prepared(piece, size) for piece in _folded(pieces, size)]
+    folded = _folded(pieces, size)
+    if len(folded) == 1 and (taken := _taken(folded[0], size)) is not None:
+        return taken
+    every = [_prepared(piece, size) for piece in folded]
     lengths = np.zeros(size, np.int64)
     for piece in every:
         if isinstance(piece, WholeNumbers):
@@ -62,6 +65,16 @@ def put_together(pieces: Sequence[Piece], size: int) -> pa.Array:
     return pa.StringArray.from_buffers(
         size, pa.py_buffer(offsets.astype(np.int32)), pa.py_buffer(out)
     )
+
+
+def _taken(piece: Piece, size: int) -> pa.Array | None:
+    """The rows of one piece alone, by Arrow where each has a text and all fit into one array."""
+    if not isinstance(piece, NumberedTexts) or not pa.types.is_string(piece.texts.type):
+        return None
+    longest = int(np.diff(_offsets(piece.texts)).max(initial=0))
+    if longest * size >= 2**31 or piece.numbers.min(initial=0) < 0:
+        return None
+    return piece.texts.take(pa.array(piece.numbers))
 
 
 def order_of_ties(

@@ -113,7 +113,10 @@ def plain(table: pa.Table) -> pa.Table:
 
 def _plain(column: pa.ChunkedArray) -> pa.ChunkedArray | pa.Array:
     if column.num_chunks == 1:  # takes less time than a cast where there are few rows
-        return column.chunk(0).dictionary_decode()
+        codes = column.chunk(0)
+        if len(codes.dictionary) == 1 and not codes.null_count:
+            return pa.repeat(codes.dictionary[0], len(codes))
+        return codes.dictionary_decode()
     return column.cast(column.type.value_type)
 
 

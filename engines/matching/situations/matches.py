@@ -196,19 +196,22 @@ class SituationMatches(MatchChunk):
             known = (tick < found.sure_tick) | same
         return None if known.all() else known
 
-    def _edge_texts(self, item: ReturnEdge, kept: KeptTexts | None) -> NumberedTexts:
-        """An edge as JSON: each situation's is written once, for all queries, where many
-        of the situations are in matches.
+    def _edge_pieces(
+        self, item: ReturnEdge, kept: KeptTexts | None, before: str, behind: str
+    ) -> list[str | NumberedTexts]:
+        """An edge as JSON between two texts: each situation's is written once, for all queries,
+        where many of the situations are in matches.
         """
         runs, chosen = self._found.named[item.situation].runs, self._found.chosen[item.situation]
         if _FEW * len(chosen) < len(runs.first):
-            return in_turn(json_column(self.edges(item)))
+            return [before, in_turn(json_column(self.edges(item))), behind]
         known = self._knows(item)
         numbers = chosen if known is None else np.where(known, chosen, len(runs.first))
-        texts = self._derivation.edge_texts(runs, item.edge)
-        if kept is not None:
-            return kept.column(texts, numbers, self._events)
-        return NumberedTexts(texts, numbers)
+        if kept is None:
+            texts = self._derivation.texts(runs, item.edge, before, behind)
+            return [NumberedTexts(texts, numbers), ""]  # nothing stands between it and the next
+        texts = self._derivation.texts(runs, item.edge)
+        return [before, kept.column(texts, numbers, self._events), behind]
 
     def struct_column(self, structs: MatchStructs) -> pa.StructArray:
         """Each match as the struct of its query."""
@@ -228,22 +231,23 @@ class SituationMatches(MatchChunk):
     def pieces(self, kept: KeptTexts | None = None) -> list[str | NumberedTexts]:
         bound, columns = self.matched(), self._columns
         values = {i.name: i.value for i in self._output.items if isinstance(i, ReturnValue)}
+        names = [situation.name for situation in self._temporal.situations]
         pieces: list[str | NumberedTexts] = []
         opened: int | None = None  # the name whose object is being written
-        for item in self._temporal.returned:
+        returned = self._temporal.returned
+        for number, item in enumerate(returned, 1):
             nested = item.situation if isinstance(item, ReturnEdge) and item.name is None else None
-            closing = "}" if opened is not None and nested != opened else ""
-            separator = closing + ("," if pieces else "{")
-            if isinstance(item, ReturnEdge):
-                text = self._edge_texts(item, kept)
-            else:
-                text = in_turn(value_texts(values[item.name], bound, columns))
+            before = "}" if opened is not None and nested != opened else ""
+            before += "{" if number == 1 else ","
             if nested is None:
-                pieces += [separator + json_text(item.name) + ":", text]
-            elif nested == opened:
-                pieces += ["," + json_text(item.edge) + ":", text]  # type: ignore[union-attr]
+                before += json_text(item.name) + ":"
             else:
-                name = self._temporal.situations[nested].name
-                pieces += [separator + json_text(name) + ":{" + json_text(item.edge) + ":", text]  # type: ignore[union-attr]
+                before += "" if nested == opened else json_text(names[nested]) + ":{"
+                before += json_text(item.edge) + ":"  # type: ignore[union-attr]
             opened = nested
-        return [*pieces, "}}" if opened is not None else "}"]
+            last = "" if number < len(returned) else "}" if opened is None else "}}"
+            if isinstance(item, ReturnEdge):
+                pieces += self._edge_pieces(item, kept, before, last)
+            else:
+                pieces += [before, in_turn(value_texts(values[item.name], bound, columns)), last]
+        return pieces

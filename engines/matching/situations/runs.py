@@ -57,7 +57,7 @@ class Derivation:
         self._moments: dict[Symbol, MomentRows]
         self._known, self._moments = self.columns.derived.setdefault(place, ({}, {}))
         self._named: dict[tuple[object, ...], NamedRuns] = {}
-        self._texts: dict[tuple[int, str], tuple[Runs, pa.Array]] = {}
+        self._texts: dict[tuple[object, ...], tuple[Runs, pa.Array]] = {}
 
     def runs(self, definition: Definition) -> Runs:
         """All situations of a definition, by partition and start."""
@@ -93,17 +93,17 @@ class Derivation:
         found[named.number] = named.sure_tick
         return found
 
-    def edge_texts(self, runs: Runs, edge: Edge) -> pa.Array:
-        """When situations start or end as JSON, and behind them what stands for an end that is not
-        known. They are written once.
+    def texts(self, runs: Runs, edge: Edge, before: str = "", behind: str = "") -> pa.Array:
+        """When situations start or end as JSON between two texts, and behind them what stands for
+        an end that is not known. They are written once.
         """
-        key = id(runs), edge
+        key = id(runs), edge, before, behind
         if key not in self._texts:
             ticks = runs.start_tick if edge == "start" else runs.end_tick
             known = np.append(ticks, FOREVER) != FOREVER
             times = self.columns.events.times(np.where(known, np.append(ticks, 0), 0))
             texts = pc.if_else(pa.array(known), json_column(times), "null")
-            self._texts[key] = runs, texts
+            self._texts[key] = runs, pc.binary_join_element_wise(before, texts, behind, "")
         return self._texts[key][1]
 
     def gap(self, definition: Definition) -> int:
