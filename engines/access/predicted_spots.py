@@ -33,8 +33,10 @@ SINGLE = 6  # of a query's most selective probes, each is predicted alone
 ROUNDS = 12  # sets of a query's most selective probes, each of one more
 MOST_OPTIONS = 400  # sets of probes that are predicted for all queries together
 STAGE_NANOSECONDS = 1e5  # of predicting a set, for each symbol
-PREDICTED_PART = 0.04  # of what reading costs, that predictions may
-MOST_SPOTS = 300_000  # that are looked at for all of these
+SPOT_NANOSECONDS = 400.0  # of each spot that is looked at for that
+PREDICTED_PART = 0.03  # of what probes could save at most, that predictions may cost
+FEWEST_SPOTS = 10_000
+STAGES = 8  # of a set that are looked at: those that may be anywhere count as one
 WINDOWS = 8  # in a stretch of row groups that are looked at, so that few chains leave it
 EVERYWHERE = 0.9  # of the blocks: a symbol that may be in so many is taken to be in any
 
@@ -77,9 +79,12 @@ def probe_problem(
     """What each probe costs, and what queries would then need; without any it is the `whole`."""
     numbers = {probe.symbol: number for number, probe in enumerate(offered)}
     most = reading.of_parts(whole)
-    stages = sum(len(needed.symbols) for needed in needs)
-    few = max(round(PREDICTED_PART * most / (STAGE_NANOSECONDS * max(stages, 1))), 2)
-    few = min(few, max(2, MOST_OPTIONS // max(len(needs), 1)))
+    asked = [any(symbol in numbers for symbol in needed.symbols) for needed in needs]
+    fixed = [part for part, able in zip(whole, asked, strict=True) if not able]
+    affordable = PREDICTED_PART * (most - reading.of_parts(fixed))
+    stages = sum(min(len(needed.symbols), STAGES) for needed in needs)
+    few = max(round(affordable / (STAGE_NANOSECONDS * max(stages, 1))), 2)
+    few = min(few, max(2, MOST_OPTIONS // max(len(needs), 1))) if affordable > 0 else 0
     sets = []
     for needed in needs:
         own = sorted(
@@ -95,7 +100,8 @@ def probe_problem(
         for probes in some
     )
     window = max((reading.clock.window(needed) for needed in needs), default=1)
-    looked_at = _some_units(reading, blocks, window, math.ceil(number_of_spots / MOST_SPOTS))
+    most_spots = max(affordable / SPOT_NANOSECONDS, FEWEST_SPOTS)
+    looked_at = _some_units(reading, blocks, window, math.ceil(number_of_spots / most_spots))
     inside = looked_at.units[blocks.unit]
 
     @cache
