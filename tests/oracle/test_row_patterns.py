@@ -372,6 +372,31 @@ def test_a_select_around_another_reads_what_that_gives() -> None:
     ) == [[3]]
 
 
+@pytest.mark.parametrize(
+    ("inner", "measure", "pattern", "expected"),
+    [
+        # 9, 7, 4, 6, 8, 5, 3, 7, of which those from 5 on are 9, 7, 6, 8, 5, 7.
+        ("price * 2 AS d", "A.d", "A DEFINE A AS d > 15", [[16], [18]]),
+        ("price * 2 AS d", "SUM(s.d)", "A+ DEFINE A AS A.d > 11", [[14], [60]]),
+        (
+            "price AS p, ts AS at",
+            "LAST(p, 1) + FIRST(A.at)",
+            "A B DEFINE B AS p > PREV(A.p)",
+            [[9]],
+        ),
+        ("*, price % 2 = 1 AS odd", "price", "A DEFINE A AS NOT odd", [[6], [8]]),
+        ("t.price AS p", "CLASSIFIER(A)", "A DEFINE A AS s.p = 9", [["A"]]),
+    ],
+)
+def test_names_stand_for_what_a_select_of_rows_inside_computes(
+    inner: str, measure: str, pattern: str, expected: list[list[object]]
+) -> None:
+    before, _, define = pattern.partition(" DEFINE ")
+    source = f"(SELECT {inner}, ts FROM t WHERE price >= 5) AS s"
+    clause = f"ORDER BY ts MEASURES {measure} AS m PATTERN ({before}) DEFINE {define}"
+    assert both(f"SELECT m FROM {source} MATCH_RECOGNIZE ({clause})", PRICES) == expected
+
+
 def test_no_rows_give_no_matches_and_an_aggregate_of_none() -> None:
     empty = PRICES.slice(0, 0)
     inner = "FROM t MATCH_RECOGNIZE (ORDER BY ts MEASURES price AS p PATTERN (A))"

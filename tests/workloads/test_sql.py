@@ -15,6 +15,7 @@ from workloads.workload import to_document
 
 ONE = "SELECT n FROM t MATCH_RECOGNIZE (ORDER BY ts MEASURES COUNT(*) AS n PATTERN (A))"
 INNER = "SELECT x FROM t"
+FROM = "SELECT * FROM ({}) MATCH_RECOGNIZE ({})"
 CLAUSE = "SELECT * FROM t MATCH_RECOGNIZE (ORDER BY ts {})"
 
 
@@ -64,7 +65,12 @@ def test_patterns_are_read_and_can_be_printed(written: str, printed: str) -> Non
         ),
         (f"SELECT x FROM ({ONE})", "x", "the SELECT inside gives no 'x'"),
         (f"SELECT * FROM ({ONE} LIMIT 1)", f"SELECT * FROM ({ONE} LIMIT 1)", "a SELECT around one"),
-        ("SELECT * FROM (SELECT x FROM t) MATCH_RECOGNIZE (PATTERN (A))", INNER, "of subqueries"),
+        (FROM.format(f"{INNER} LIMIT 1", "PATTERN (A)"), f"{INNER} LIMIT 1", "of subqueries"),
+        (FROM.format(INNER, "MEASURES A.y AS y PATTERN (A)"), "A.y", "gives no 'y'"),
+        (FROM.format("SELECT x + 1 FROM t", "PATTERN (A)"), "x + 1", "no name"),
+        (FROM.format("SELECT 1 AS x FROM t", "PATTERN (A)"), "1", "without a column"),
+        (FROM.format("SELECT x AS y FROM t", "PARTITION BY y PATTERN (A)"), "y", "renames"),
+        (FROM.format(INNER, "ALL ROWS PER MATCH PATTERN (A)"), f"({INNER})", "ALL ROWS"),
     ],
 )
 def test_what_does_not_parse_is_named_with_its_place(text: str, place: str, message: str) -> None:

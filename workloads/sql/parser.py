@@ -9,6 +9,7 @@ from workloads.errors import QueryError, Span
 from workloads.limits import MAX_QUERY_CHARACTERS
 from workloads.sql import expressions as ex
 from workloads.sql.nesting import Around, joint_condition, joint_statement
+from workloads.sql.projection import over_projection, projected
 from workloads.sql.rowpattern import PatternReader, RowPattern, canonical_name
 from workloads.sql.statement import (
     Definition,
@@ -94,7 +95,7 @@ class _StatementParser(ValueParser):
         around = self._around(select, distinct)
         if clause is not None:
             return Statement(
-                **clause,
+                **over_projection(clause),
                 select=around.select,
                 distinct=around.distinct,
                 where=around.where,
@@ -106,14 +107,15 @@ class _StatementParser(ValueParser):
             )
         if isinstance(origin, Statement):
             return joint_statement(origin, alias, around, self.since(start))
-        plain = len(select) == 1 and isinstance(select[0].value, ex.AllColumns)
-        if not plain or around != Around(select, where=around.where):
+        if around != Around(select, where=around.where) or origin.items:
             raise QueryError(
-                "of subqueries without MATCH_RECOGNIZE only SELECT * FROM name WHERE … is taken",
+                "of subqueries without MATCH_RECOGNIZE only SELECT … FROM name WHERE … is taken",
                 self.since(start),
                 "name the stream itself",
             )
-        return replace(origin, where=joint_condition(origin.where, around.where))
+        span = self.since(start)
+        where = joint_condition(origin.where, around.where)
+        return replace(projected(origin, select, span), where=where)
 
     @property
     def _nested(self) -> bool:

@@ -14,14 +14,28 @@ SkipTo = OneOf["past", "next", "first", "last"]
 
 
 @dataclass(frozen=True, slots=True)
+class Named:
+    """A value under a name, which an item of SELECT may lack; `text` is how it was written."""
+
+    value: Expression
+    name: str | None
+    text: str = field(default="", compare=False)
+    span: Span = field(default=NOWHERE, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
 class Source:
-    """What stands behind FROM: a name, or rows that the text itself has; with WHERE, some of it."""
+    """What stands behind FROM: a name, or rows that the text itself has.
+
+    With WHERE it is some of them, with `items` what a SELECT makes of each.
+    """
 
     name: str | None
     alias: str | None = None
     columns: tuple[str, ...] = ()
     rows: tuple[tuple[Literal, ...], ...] = ()
     where: Expression | None = None
+    items: tuple[Named, ...] = ()
     span: Span = field(default=NOWHERE, compare=False, repr=False)
 
 
@@ -32,16 +46,6 @@ class Order:
     value: Expression
     descending: bool = False
     nulls_first: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Named:
-    """A value under a name, which an item of SELECT may lack; `text` is how it was written."""
-
-    value: Expression
-    name: str | None
-    text: str = field(default="", compare=False)
-    span: Span = field(default=NOWHERE, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
