@@ -81,6 +81,7 @@ def condition(detection: dict[str, Any]) -> str:
         ({"x|gte": 7}, "number(event.x) >= 7"),
         ({"x|re": "^a[0-9]+"}, "text(event.x) MATCHES '^a[0-9]+'"),
         ({"x|re|i|m": "^a"}, "text(event.x) MATCHES '(?im)^a'"),
+        ({"x|re": r"a\Z\\Z\u0041"}, r"text(event.x) MATCHES 'a\z\\Z\x{0041}'"),
         ({"x|cidr": "10.0.0.0/8"}, "text(event.x) IN CIDR ('10.0.0.0/8')"),
         ({"x|fieldref": "y"}, "lower(text(event.x)) = lower(text(event.y))"),
         ({"x|windash|contains": " -e "}, None),

@@ -322,8 +322,19 @@ def _wildcards_as_regex(parts: Sequence[Any]) -> str:
 
 def _regex(value: Any) -> str:
     flags = "".join(sorted(_FLAGS[flag] for flag in value.flags if flag in _FLAGS))
-    pattern = value.regexp.to_plain(regex=True)
+    pattern = _ESCAPES.sub(_escape, value.regexp.to_plain(regex=True))
     return f"(?{flags}){pattern}" if flags else pattern
+
+
+# What Python's expressions have, and RE2 calls otherwise: the end of a text, and characters.
+_ESCAPES = re.compile(r"\\(Z|u[0-9a-fA-F]{4}|U[0-9a-fA-F]{8}|.)", re.DOTALL)
+
+
+def _escape(found: re.Match[str]) -> str:
+    code = found.group(1)
+    if code == "Z":
+        return r"\z"
+    return rf"\x{{{code[1:]}}}" if len(code) > 1 else found.group()
 
 
 def _joined(operator: Any, parts: Sequence[ex.Expression | None]) -> ex.Expression:
