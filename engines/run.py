@@ -163,7 +163,7 @@ def _run_local(
         for number, (program, events_in, slices, access, summed) in enumerate(readings):
             context = RunContext(execution.options, account, fallbacks, ledger)
             scan, run = program.ids.scan, SlicedRun(program, events_in.tick, context)
-            seen = Occurrences(program.workload)
+            seen = occurred.afresh(program.workload)
             number_of = threads_for(program, execution.options)
             threads = SliceThreads(run, number_of)
             stack.enter_context(threads)

@@ -52,11 +52,25 @@ def workload_of_text(text: str) -> Workload:
     return workload
 
 
+def _with_title(workload: Workload, title: str) -> str | None:
+    """The only query of a rule with this title, where no query is called so."""
+    from api.explaining.alerts import said_of
+
+    if any(query.name == title for query in workload.queries):
+        return title
+    found = [query.name for query in workload.queries if said_of(query)["title"] == title]
+    return found[0] if len(found) == 1 else None
+
+
 def only_queries(workload: Workload, names: Sequence[str]) -> Workload:
-    """The workload with the queries of these names, in its own order; all of them without any."""
+    """The workload with the queries of these names, in its own order; all of them without any.
+
+    A rule may be called by its title too, where no other has it.
+    """
     if not names:
         return workload
     known = [query.name or "" for query in workload.queries]
+    names = [_with_title(workload, name) or name for name in names]
     for name in names:
         if name not in known:
             listed = ", ".join(known[:12]) + (", …" if len(known) > 12 else "")

@@ -21,7 +21,7 @@ def alert_rules(workload: Workload) -> dict[str, Any]:
     """The unit of a workload's times, and what each rule says of itself in its alerts, with the
     number of rows that one alert of it has."""
     rules = [
-        {"query": query.name or "", **_about(query), "rows": _rows_of_an_alert(query)}
+        {"query": query.name or "", **said_of(query), "rows": _rows_of_an_alert(query)}
         for query in workload.queries
     ]
     return {"unit": workload.stream.unit, "rules": rules}
@@ -66,8 +66,8 @@ def _rows_of_an_alert(query: sx.Query) -> int:
     return len(query.output.items) or 1 if isinstance(query.output, sx.Aggregates) else 1
 
 
-def _about(query: sx.Query) -> dict[str, Any]:
-    """What a rule says of itself in its alerts."""
+def said_of(query: sx.Query) -> dict[str, Any]:
+    """What a rule says of itself in its alerts: its title, level and tags."""
     items = query.output.items if isinstance(query.output, sx.Return) else ()
     found = {
         item.name: item.value.value

@@ -37,10 +37,13 @@ def why(
     from engines.why.explain import explain, read_question
 
     alone = only_queries(workload, [query])
+    query = alone.queries[0].name or query
     is_chained = any(other.into for other in workload.queries)
     asked = replace(workload if is_chained else alone, tests=())
     source = FileSource(events, workload.stream, Faults(on_error))
     bound = source.bind(asked)
+    if refused := [rule for rule in bound.refused if rule.name == query]:
+        raise SheafError(f"the events do not fit {query}: {refused[0].reason}")
     wanted = bound.query(query)
     question = read_question(source, wanted, at, key)
     given = _given(asked, wanted, source, question, on_error)

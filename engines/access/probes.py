@@ -62,6 +62,11 @@ class Prober:
         self._runs: dict[tuple[str, str], SortedRun] = {}
         self._files: dict[Path, RunFile] = {}
 
+    @property
+    def has_runs(self) -> bool:
+        """Is any attribute indexed?"""
+        return any(file.manifest is not None and file.manifest.on for file in self._stored.files)
+
     def probe_of(self, symbol: Symbol) -> Probe | None:
         """What can be looked up of a symbol; None where no index has any of it."""
         found: dict[str, tuple[ValueRange, ...]] = {}
@@ -203,5 +208,7 @@ def _both(
 
 def probes_of(prober: Prober, symbols: Iterable[Symbol]) -> list[Probe]:
     """All that can be looked up, the most selective first."""
+    if not prober.has_runs:
+        return []
     found = [probe for symbol in symbols if (probe := prober.probe_of(symbol)) is not None]
     return sorted(found, key=lambda probe: (probe.expected, str(probe.symbol)))

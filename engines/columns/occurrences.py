@@ -7,6 +7,7 @@ says so: these are the sentences that do.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import Any
@@ -69,6 +70,20 @@ class Occurrences:
         self._asked = [_asked(query) for query in self.workload.of_stream.queries]
         self._types = {type_ for asked in self._asked for type_ in asked.types}
         self._pairs = {pair for asked in self._asked for pair in asked.pairs}
+
+    def afresh(self, workload: BoundWorkload) -> Occurrences:
+        """One that has seen nothing, of the same workload or of a part of it."""
+        if workload is not self.workload:
+            return Occurrences(workload)
+        found = copy(self)  # finding out what is asked for takes a while
+        found.types, found.pairs, found.names, found.events, found.times = (
+            set(),
+            set(),
+            set(),
+            0,
+            [],
+        )
+        return found
 
     @property
     def stream(self) -> Stream:

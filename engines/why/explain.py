@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from engines.input.event_table import as_times
 from engines.reference.rows import event_rows
 from engines.reference.values import Binding, Row
 from engines.results.json_text import plain_value, shown_moment
+from engines.why.failing_parts import failing_parts
 from engines.why.near_misses import MissSearch, NearMiss, said_values
 from engines.why.relaxations import searched, with_equal_keys, without_memberships
 from engines.why.scan import (
@@ -294,8 +296,8 @@ class Explainer:
             (row,) = event_rows(self.bound.stream, [near.values], [near.tick])
             failing = []
             for predicate in event.symbol.predicates:
-                if not _holds(predicate, row):
-                    named = ex.rename(predicate, {"": event.alias})
+                for part in failing_parts(predicate, partial(_holds, row)):
+                    named = ex.rename(part, {"": event.alias})
                     said = said_values(named, {event.alias: (row,)})
                     failing.append((print_expression(named), said))
             found.append(
@@ -521,7 +523,7 @@ def _key_texts(query: Query, row: Row) -> KeyTexts:
     return tuple(key_text(row.values[name]) for name in query.key)
 
 
-def _holds(predicate: ex.Expression, row: Row) -> bool:
+def _holds(row: Row, predicate: ex.Expression) -> bool:
     from engines.reference.values import true
 
     return true(predicate, {"": (row,)})

@@ -19,6 +19,7 @@ from engines.reference.selection import skipped_events
 from engines.reference.shape import alternatives
 from engines.reference.special_windows import is_instance
 from engines.reference.values import Binding, Row, true, value
+from engines.why.failing_parts import failing_parts
 from engines.why.relaxations import (
     Relaxation,
     only_components,
@@ -279,8 +280,8 @@ class MissSearch:
         own = {event.alias: (row,)}
         found = []
         for predicate in event.symbol.predicates:
-            if not true(predicate, {"": (row,)}):
-                named = ex.rename(predicate, {"": event.alias})
+            for part in failing_parts(predicate, lambda part: true(part, {"": (row,)})):
+                named = ex.rename(part, {"": event.alias})
                 found.append(f"{print_expression(named)}: {said_values(named, own)}")
         every = {**bound, **own}
         for condition in query.conditions:

@@ -20,6 +20,7 @@ from engines.columns.columns import Columns
 from engines.input.batches import FileSource
 from engines.input.event_table import Events, column_at, from_table
 from engines.input.query_columns import needed_columns
+from engines.why.failing_parts import numbers_failing
 from optimizer.ir.pattern import ANY_TYPE, Event, Symbol, events, positive_events
 from optimizer.ir.query import BoundWorkload, Query
 from workloads import expressions as ex
@@ -55,7 +56,8 @@ class Restriction:
 
 @dataclass(frozen=True)
 class NearEvent:
-    """An event of a component's type that is no instance: how many conditions it fails."""
+    """An event of a component's type that is no instance: how many conditions it fails, of which
+    those that AND and OR join count each."""
 
     fails: int
     tick: int
@@ -164,7 +166,7 @@ def _count(
         holds = columns.test(predicate)
         left = left & holds
         component.left[place] += int(np.count_nonzero(left))
-        fails += ~holds
+        fails += numbers_failing(predicate, columns.test)
     _remember(component, read, np.flatnonzero(left), names, scan)
     near = np.flatnonzero(of_type & (fails > 0))
     if len(near):

@@ -4,16 +4,23 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 
 from engines.reference import matches_of
 from engines.reference.rows import event_rows
+from engines.reference.values import Row, true
+from engines.why.failing_parts import failing_parts, numbers_failing
 from engines.why.near_misses import MissSearch, NearMiss
 from engines.why.relaxations import relaxations, searched, without_strategy
+from optimizer.bind.binder import load_bound
+from optimizer.ir.pattern import events as events_of
 from optimizer.ir.query import BoundWorkload, Construction, Query
 from tests.oracle.notation import rows, workload
 from tests.strategies import SHAPE, TIME, queries_with_rows
+from workloads import expressions as ex
+from workloads.printing import print_expression
 from workloads.workload import NANOSECONDS
 
 SECOND = NANOSECONDS["s"]
@@ -194,3 +201,30 @@ def test_a_miss_is_named_wherever_one_thing_less_would_match(
             relaxation.query, bound.stream, events
         ):
             assert relaxation.dropped in single
+
+
+def test_of_conditions_that_are_joined_the_part_that_fails_is_named() -> None:
+    """Of OR the nearest part: the fewest conditions that would have to hold besides."""
+    where = "(a.x = 1 AND a.y = 2 AND a.z = 3) OR a.x = 9"
+    text = f"QUERY q PATTERN A a WHERE {where} RETURN a WITHIN 1 s"
+    (query,) = load_bound({"stream": {"time": "ts", "type": "kind"}, "queries": [text]}).queries
+    (event,) = events_of(query.pattern)
+    (condition,) = event.symbol.predicates
+
+    def failing(**values: int) -> list[str]:
+        row = Row((0,), 0, values)
+        found = failing_parts(condition, lambda part: true(part, {"": (row,)}))
+        return [print_expression(part) for part in found]
+
+    assert failing(x=1, y=2, z=3) == []
+    assert failing(x=1, y=2, z=4) == ["z = 3"]
+    assert failing(x=2, y=2, z=4) == ["x = 9"]
+    columns = {"x": [1, 1, 2, 1], "y": [2, 2, 2, 5], "z": [3, 4, 4, 4]}
+
+    def test(part: ex.Expression) -> Any:
+        match part:
+            case ex.Comparison("=", ex.Attribute(_, name), ex.Literal(value)):
+                return np.array(columns[name]) == value
+        raise AssertionError(part)
+
+    assert numbers_failing(condition, test).tolist() == [0, 1, 1, 1]
