@@ -248,7 +248,10 @@ class _Choice:
         prober = Prober(self.stored, blocks, possible, source, stream)
         try:
             spots = SpotsByProbes(spots_of, prober, MadeSpots.of(self.needs, clock))
-            offers = ProbeOffers.of(self.needs, spots, reading, self.solver, self._looked_up())
+            names = {one.query.name for one in summable}
+            offers = ProbeOffers.of(
+                self.needs, spots, reading, self.solver, self._looked_up(), names
+            )
             taken = worth_summing(summable, sums, reading, offers.cost, forced)
             names = {one.query.name for one in taken}
             found = best_probes(offers, names, spots, reading, forced)

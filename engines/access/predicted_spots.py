@@ -34,7 +34,7 @@ ROUNDS = 12  # sets of a query's most selective probes, each of one more
 MOST_OPTIONS = 400  # sets of probes that are predicted for all queries together
 STAGE_NANOSECONDS = 1e5  # of predicting a set, for each symbol
 SPOT_NANOSECONDS = 400.0  # of each spot that is looked at for that
-PREDICTED_PART = 0.03  # of what probes could save at most, that predictions may cost
+PREDICTED_PART = 0.02  # of what probes could save at most, that predictions may cost
 FEWEST_SPOTS = 10_000
 STAGES = 8  # of a set that are looked at: those that may be anywhere count as one
 WINDOWS = 8  # in a stretch of row groups that are looked at, so that few chains leave it
@@ -69,6 +69,7 @@ def predicted_spots(probe: Probe, may: Mask, blocks: Blocks, inside: Mask) -> Sy
 def probe_problem(
     needs: Sequence[NeededEvents],
     whole: Sequence[Part],
+    savable: float,
     offered: Sequence[Probe],
     prices: Sequence[float],
     by_blocks: SpotsOf,
@@ -76,12 +77,13 @@ def probe_problem(
     reading: ReadingCost,
     blocks: Blocks,
 ) -> ProbeProblem:
-    """What each probe costs, and what queries would then need; without any it is the `whole`."""
+    """What each probe costs, and what queries would then need; without any it is the `whole`.
+
+    So many nanoseconds are `savable` at most, which says how much predictions may cost.
+    """
     numbers = {probe.symbol: number for number, probe in enumerate(offered)}
     most = reading.of_parts(whole)
-    asked = [any(symbol in numbers for symbol in needed.symbols) for needed in needs]
-    fixed = [part for part, able in zip(whole, asked, strict=True) if not able]
-    affordable = PREDICTED_PART * (most - reading.of_parts(fixed))
+    affordable = PREDICTED_PART * savable
     stages = sum(min(len(needed.symbols), STAGES) for needed in needs)
     few = max(round(affordable / (STAGE_NANOSECONDS * max(stages, 1))), 2)
     few = min(few, max(2, MOST_OPTIONS // max(len(needs), 1))) if affordable > 0 else 0

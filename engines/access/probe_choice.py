@@ -26,7 +26,7 @@ from optimizer.access.joint_choice import SOLVERS, ProbeProblem, ProbeSet
 from optimizer.ir.pattern import Symbol
 from optimizer.plan.plan import Solver
 
-TRIED_PART = 0.06  # of what could be saved at most, that probes may cost of which less is expected
+TRIED_PART = 0.02  # of what could be saved at most, that probes may cost of which less is expected
 
 
 @dataclass(eq=False)
@@ -87,15 +87,26 @@ class ProbeOffers:
         reading: ReadingCost,
         solver: Solver,
         only: Collection[Symbol] | None = None,
+        summable: Collection[str] = (),
     ) -> ProbeOffers:
-        """Of all symbols that can be looked up, or of those that are given `only`."""
+        """Of all symbols that can be looked up, or of those that are given `only`.
+
+        Queries that are `summable` may not read anything in the end.
+        """
         symbols = [each for each in _symbols(needs) if only is None or each in only]
         probes = probes_of(spots.prober, symbols)
         prices = _prices(probes, reading)
         whole = [reading.part(needed, spots.by_blocks) for needed in needs]
+        asked = {probe.symbol for probe in probes}
+        fixed = [
+            part
+            for needed, part in zip(needs, whole, strict=True)
+            if needed.query not in summable and not asked.intersection(needed.symbols)
+        ]
         problem = probe_problem(
             needs,
             whole,
+            reading.of_parts(whole) - reading.of_parts(fixed),
             probes,
             prices,
             spots.by_blocks,

@@ -388,6 +388,24 @@ def test_probes_are_chosen_for_the_workload(file: Path, solver: Solver) -> None:
     assert beside.expected == beside.bound
 
 
+def test_probes_are_made_beside_a_query_that_is_summed_up(file: Path) -> None:
+    """Though it would read all events if it were not."""
+    build_indexes(str(file), ["x"])
+    every = "QUERY every PATTERN ANY a AGG COUNT(*), SUM(a.x) WITHIN 1 hour SLIDE 1 hour"
+    summing = load_bound({"name": "w", "stream": STREAM, "queries": [every]})
+    both = replace(WORKLOAD, queries=(*WORKLOAD.queries, *summing.queries))
+    cheap = AccessCosts(decode=50.0, run=50.0, entry=1.0, found=1.0)
+    with (
+        mock.patch("engines.access.choice.INDEX_NANOSECONDS", 0.0),
+        mock.patch("engines.access.probe_choice.TRIED_PART", 0.0),
+        mock.patch.object(AccessCosts, "of", return_value=cheap),
+    ):
+        access = choose_access(FileSource(str(file), WORKLOAD.stream, Faults()), both)
+    assert access.summed is not None
+    assert access.probes
+    assert access.groups == {str(file): [2]}
+
+
 @pytest.mark.parametrize(
     ("wanted", "probed"), [("index:A", {"A"}), ("index:b", {"B"}), ("index:a, B", {"A", "B"})]
 )
