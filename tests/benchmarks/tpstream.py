@@ -22,7 +22,12 @@ from engines.results.tables import Results
 from optimizer.bind.binder import load_bound
 from tests.benchmarks.found import Found
 from tests.benchmarks.measuring import Goal, Measured, Row, Size, Variant, measure
-from tests.benchmarks.tpstream_figures import by_drivers, by_names, by_relation
+from tests.benchmarks.tpstream_figures import (
+    by_drivers,
+    by_latency,
+    by_names,
+    by_relation,
+)
 from tests.benchmarks.tpstream_phases import by_phases, with_order
 from tests.benchmarks.tpstream_rivals import by_event_patterns, iseq_ends
 from tests.benchmarks.whole_runs import workload_of
@@ -44,8 +49,8 @@ def by_situations(size: Size) -> Iterator[Row]:
     """`A starts B before C overlaps D` by window, beside ends in order and nested scans (ISEQ), and
     beside event patterns; the order that is chosen beside all six, also where the stream changes;
     two threads beside one; aggressive drivers beside one automaton and event patterns; chains and
-    stars of names; when relations are known; and 1 to 1,000 queries, together, together with
-    nothing shared, and by a run for each, in memory and from files to files.
+    stars of names; when relations are known, and matches given; and 1 to 1,000 queries, together,
+    together with nothing shared, and by a run for each, in memory and from files to files.
 
     Situations are on for 10 to 100 seconds and off for 10 to 50, with an event a second. Times are
     from events in memory to tables of results; reading and planning are left out. They are seconds
@@ -71,6 +76,7 @@ def by_situations(size: Size) -> Iterator[Row]:
     yield from by_drivers(size, _variant)
     yield from by_names(size, _variant, random_situations)
     yield from by_relation(size, _run, random_situations)
+    yield from by_latency(size, random_situations, NAMES[:4])
     number = 300_000 if is_full else 5_000
     for queries, names, target in _MANY if is_full else _MANY[:2]:
         table = random_situations(number, NAMES[:names])

@@ -13,12 +13,17 @@ from typing import Any, Protocol
 import numpy as np
 import pyarrow as pa
 
+from engines.input.event_table import from_table
+from engines.live.run import LiveRun
 from engines.results.tables import Results
+from optimizer.bind.binder import load_bound
 from tests.benchmarks.measuring import Goal, Measured, Row, Said, Size, Variant, measure
 from tests.benchmarks.tpstream_rivals import drivers_by_event_patterns, drivers_by_one_automaton
+from tests.running import How
 from workloads.situations.relations import NAMES as RELATIONS
 
 NAME = "tpstream"
+SECOND = 10**9  # in nanoseconds
 # The phases of a trip: seconds from and to before, acceleration, speed; and how often it is there.
 # Two seconds at least, as the event patterns find no situation of one event.
 _PHASES = (
@@ -148,6 +153,27 @@ def by_relation(
     yield Goal(NAME, "each relation", goal, len(RELATIONS), exact)
     said = ", ".join(f"{name} {gain:.1f}" for name, gain in gains.items() if gain is not None)
     yield Said(NAME, f"Seconds by which a match is known before it is complete: {said}.", gains)
+
+
+def by_latency(
+    size: Size, random_situations: Callable[[int, Sequence[str]], pa.Table], names: Sequence[str]
+) -> Iterator[Row]:
+    """Figure 5.12: how long after it is certain a match is given, where events come one by one."""
+    table = random_situations(3_000 if size == "full" else 600, names)
+    defined = ", ".join(f"{name.upper()} AS {name} = 1" for name in names)
+    text = (
+        f"QUERY q DEFINE {defined} PATTERN A overlaps B AND B before C AND C overlaps D "
+        "RETURN A.start WITHIN 1000 s"
+    )
+    stream = {"time": "ts", "unit": "s", "type": "kind"}
+    workload = load_bound({"name": "s", "stream": stream, "queries": [text]})
+    live, waits = LiveRun(How().program(workload), SECOND), []
+    for now in range(table.num_rows):
+        rows = live.add(from_table(table.slice(now, 1), workload.stream), now).matches
+        waits += [now - time for time in rows.column("time").to_pylist()]
+    case = f"{table.num_rows:,} events one by one, {len(waits):,} matches"
+    goal = "seconds from certain to given, at most"
+    yield Goal(NAME, case, goal, 0, max(waits, default=0), at_least=False)
 
 
 def known_at(relation: str, match: Mapping[str, Mapping[str, int]]) -> int:

@@ -109,6 +109,18 @@ def test_both_join_the_same(given_runs: tuple[object, ...], room: int) -> None:
         begin = left[0]
 
 
+@settings(max_examples=100, deadline=None)
+@given(joins())
+def test_situations_that_touch_are_fewer_than_both_together(given_runs: tuple[object, ...]) -> None:
+    offsets, starts, ends = given_runs[0], given_runs[4], given_runs[5]
+    rows = offsets[0], offsets[-1], starts, ends, starts, starts, ends, starts  # type: ignore[index]
+    touching = cpu.with_groups(cpu.ALL & ~(cpu.BEFORE | cpu.AFTER))
+    found = cpu.related_pairs(*rows, touching, 100, 1000)
+    assert found is not None
+    sizes = [int(own[-1] - own[0]) for own in rows[:2]]
+    assert found[0].shape[1] <= max(sum(sizes) - 1, 0)
+
+
 @settings(max_examples=150, deadline=None)
 @given(joins(), st.integers(1, 14))
 def test_both_relate_and_count_the_same(given_runs: tuple[object, ...], width: int) -> None:

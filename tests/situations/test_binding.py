@@ -152,6 +152,13 @@ def test_composition_has_what_allen_says() -> None:
     assert table[before][during] == sum(1 << place(name) for name in names)
 
 
+def test_the_converse_of_a_composition_is_that_of_the_converses_the_other_way_round() -> None:
+    table = composition()
+    for first, second in itertools.product(range(13), range(13)):
+        mine, theirs = (converse(1 << place).bit_length() - 1 for place in (first, second))
+        assert converse(table[first][second]) == table[theirs][mine]
+
+
 masks = st.integers(1, ALL)
 
 
