@@ -39,6 +39,7 @@ def test_a_file_is_uploaded_looked_at_and_becomes_a_workload(
     text = page.text("#first")
     page.size(375, 812)
     assert page.run("return document.documentElement.scrollWidth <= innerWidth")
+    assert page.run("return document.querySelector('#columns td.examples').offsetWidth > 150")
     page.size(1280, 900)
 
     page.click("#open")

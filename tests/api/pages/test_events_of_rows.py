@@ -36,6 +36,10 @@ def test_rows_open_their_events_on_a_line_of_time(page: Browser, tmp_path: Path)
         assert sorted(page.texts("#running-picture g.query text.live")) == ["1", "2"]
         assert page.texts("#running-queries td:first-child") == ["bought", "paths"]
         assert page.texts("#running-queries td:nth-child(2)") == ["2", "1"]
+        # A job that is over has no rates.
+        assert (
+            page.run("return document.querySelector('#running-queries th.rate').offsetWidth") == 0
+        )
         page.click("#rows .unfold")
         page.until(lambda: page.count("#rows .lanes circle title") == 4)  # of two matches
         assert page.texts(".lanes figcaption > span") == [" v ", " b "]

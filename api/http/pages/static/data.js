@@ -18,7 +18,7 @@ const COLUMNS = [
   { title: "Kind", value: ({ kind }) => kind, cell: ({ kind, stored }) => el("span", { title: `stored as ${stored}` }, kind) },
   { title: "Values", css: "n", numeric: true, value: ({ distinct }) => distinct, cell: ({ distinct }) => number(distinct) },
   { title: "Empty", css: "n", numeric: true, value: ({ nulls }) => nulls, cell: ({ nulls }) => number(nulls) },
-  { title: "Most frequent", css: "code", cell: ({ examples }) => examples.join(", ") },
+  { title: "Most frequent", css: "code examples", cell: ({ examples }) => examples.join(", ") },
   { title: "From", css: "n", cell: ({ least }) => least ?? "–" },
   { title: "To", css: "n", cell: ({ most }) => most ?? "–" },
 ];

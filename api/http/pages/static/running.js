@@ -22,7 +22,7 @@ export class Running {
     this.table = new Table($("#running-queries", section), [
       { title: "Query", css: "code", value: ({ name }) => name, cell: ({ name }) => name },
       { title: "Rows", css: "n", numeric: true, value: ({ rows }) => rows, cell: ({ rows }) => whole(rows) },
-      { title: "Rows a second", css: "n", numeric: true, value: ({ rate }) => rate ?? -1, cell: ({ rate }) => (rate === null ? "–" : number(Number(rate.toPrecision(3)))) },
+      { title: "Rows a second", css: "n rate", numeric: true, value: ({ rate }) => rate ?? -1, cell: ({ rate }) => (rate === null ? "–" : number(Number(rate.toPrecision(3)))) },
       { title: "Predicted rows", css: "n", numeric: true, value: ({ predicted }) => predicted ?? -1, cell: ({ predicted }) => (predicted === null ? "–" : whole(predicted)) },
     ], { size: 10, one: "query", several: "queries", hover: (row) => this.picture.svg && this.picture.light(row && [row.name]) });
     this.table.sortBy(1, true);
@@ -41,6 +41,7 @@ export class Running {
     const isOver = ["succeeded", "failed", "cancelled"].includes(job.status);
     this.sample(isOver ? null : outputs);
     this.rows = names.filter((name) => outputs.has(name)).map((name) => ({ name, ...outputs.get(name), rate: this.rate(name) }));
+    this.section.classList.toggle("unmeasured", this.rows.every(({ rate }) => rate === null));
     this.table.show(this.rows, this.table.page);
     this.mark(outputs, counts(found, "symbol", (about) => about), isOver ? "" : " so far");
   }
