@@ -305,10 +305,12 @@ def evaluate(
             member, *listed = _alike(every, [of(part) for part in every], texts)
             return boolean(over_lists(partial(_membership, listed, negated), member))
         case ex.Function(name, operand, constants):
-            return _function(name, constants, of(operand), texts)
+            given = of(operand)
+            if isinstance(operand, ex.Literal):  # which may be no text of the events
+                given = spelled(operand, given, texts)
+            return _function(name, constants, given, texts)
         case ex.JointFunction(name, arguments):
-            given = [spelled(part, of(part), texts) for part in arguments]
-            return joint(name, given)
+            return joint(name, [spelled(part, of(part), texts) for part in arguments])
         case ex.TextTest(_, operand, patterns):
             asked = (operand, *(p for p in patterns if not isinstance(p, ex.Literal)))
             fields = _alike(asked, [of(part) for part in asked], texts)

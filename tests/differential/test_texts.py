@@ -146,6 +146,30 @@ def test_engines_agree_with_the_reference(how: How) -> None:
     assert len({row["query"] for row in found.matches.to_pylist()}) > 60
 
 
+@pytest.mark.parametrize(
+    ("condition", "found"),
+    [
+        ("number('2') = a.n", [2]),
+        ("a.n < number('2')", [1]),
+        ("substring('xabx', 2, 2) = a.x", [1]),
+        ("number(slice('n12', 1, 2)) + 1 = a.n", [2]),
+        ("slice('xcdx', 1, 3) IN ('cd', 'e') AND a.n > 1", [2]),
+        ("lower(upper('ab')) = a.x", [1]),
+        ("substring('yaby', 2, 2) STARTS WITH a.x", [1]),
+        ("length(substring('yaby', 2)) = a.n + 1", [2]),
+    ],
+)
+def test_functions_of_texts_that_no_event_has(condition: str, found: list[int]) -> None:
+    table = pa.table({"ts": [1, 2], "kind": ["A", "A"], "n": [1, 2], "x": ["ab", "b"]})
+    text = f"PATTERN A a WHERE {condition} RETURN a.n WITHIN 1 s"
+    stream = {"time": "ts", "unit": "s", "type": "kind"}
+    bound = load_bound({"name": "w", "stream": stream, "queries": [text]})
+    events = from_table(table, bound.stream)
+    for results in (run_local(bound, events), run_oracle(bound, events)):
+        matches = map(json.loads, results.matches.column("match").to_pylist())
+        assert [match["a"]["n"] for match in matches] == found
+
+
 def test_columns_that_are_missing_are_null_where_that_is_asked_for() -> None:
     stream = {"time": "t", "unit": "s", "type": "k", "missing_columns": "ignore"}
     query = "QUERY q PATTERN A a WHERE a.nope IS NULL AND NOT a.p.no CONTAINS 'x' RETURN a.t"
