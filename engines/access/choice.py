@@ -159,17 +159,26 @@ def choose_access(
     footers = open_footers(source)
     if footers.reason is not None:
         return AccessChoice("scan", footers.reason)
+    options = (wanted, with_sums, with_rows, solver)
+    plain = open_stored(footers, with_indexes=False)
+    if wanted == "auto" and len(workload.queries) > FEW_QUERIES and footers.number > 1:
+        begin = workload.queries[:FEW_QUERIES]
+        few, refused = _needs(begin, with_rows)
+        # What counts events alone may be told by the statistics in files.
+        if not refused and all(one.columns for one in summed_queries(begin, source.tick)):
+            found = _Choice(source, workload, few, footers, plain, *options).whole()
+            if found is not None and (not plain.is_indexed or found.cost < INDEX_NANOSECONDS):
+                return found
     needs, refused = _needs(workload.queries, with_rows)
     if refused:
         first = refused[0]
         return AccessChoice(
             "scan", f"query {first.query} needs all events: {first.reason}", queries=tuple(refused)
         )
-    stored = open_stored(footers, with_indexes=wanted != "auto")
+    stored = plain if wanted == "auto" else open_stored(footers)
     if footers.number == 0 or (footers.number == 1 and not stored.is_indexed):
         said = tuple(stored.warnings)
         return AccessChoice("scan", "there is one row group at most", warnings=said)
-    options = (wanted, with_sums, with_rows, solver)
     if wanted == "auto":
         found = _Choice(source, workload, needs, footers, stored, *options).made()
         if not stored.is_indexed or found.cost < INDEX_NANOSECONDS:
@@ -229,25 +238,12 @@ class _Choice:
         more = {name for one in summable for name in one.names}
         blocks = self.stored.blocks(source, stream, sorted(columns | more))
         possible = PossibleEvents(blocks, stream)
-        rows = np.array([rows for file in self.footers.files for rows in file.rows], np.int64)
-        clock = Clock(source.tick, 1 if stream.sequence is None else 0, Ranks(blocks))
-        reading = ReadingCost(
-            blocks.always_units(self.stored.units),
-            rows,
-            AccessCosts.of(
-                len(needed_columns(self.workload, source.schema.names)), self.workload.queries
-            ),
-            clock,
-            self.with_rows and self.stored.has_light,
-        )
+        reading = self._reading(blocks)
         forced, spots_of = self.wanted != "auto", spots_in_blocks(blocks, possible)
-        is_plain = not self.stored.has_light and not summable
-        if is_plain and (whole := self._whole(spots_of, reading)) is not None:
-            return whole
         sums = BlockSums(self.stored, blocks, possible, source, stream)
         prober = Prober(self.stored, blocks, possible, source, stream)
         try:
-            spots = SpotsByProbes(spots_of, prober, MadeSpots.of(self.needs, clock))
+            spots = SpotsByProbes(spots_of, prober, MadeSpots.of(self.needs, reading.clock))
             names = {one.query.name for one in summable}
             offers = ProbeOffers.of(
                 self.needs, spots, reading, self.solver, self._looked_up(), names
@@ -314,8 +310,8 @@ class _Choice:
             of,
             int((times * sizes).sum()),
             int(sizes.sum()),
-            int((times * rows).sum()) - (0 if kept is None else kept.left_out),
-            int(rows.sum()),
+            int((times * reading.rows).sum()) - (0 if kept is None else kept.left_out),
+            int(reading.rows.sum()),
             span,
             warnings,
             tuple(self._absent(possible)),
@@ -328,10 +324,27 @@ class _Choice:
             None if kept is None else kept.by_file,
         )
 
-    def _whole(self, spots_of: SpotsOf, reading: ReadingCost) -> AccessChoice | None:
-        """That all is read, where a few queries need all row groups by the statistics in files."""
+    def _reading(self, blocks: Blocks) -> ReadingCost:
+        source, stream = self.source, self.workload.stream
+        rows = np.array([rows for file in self.footers.files for rows in file.rows], np.int64)
+        return ReadingCost(
+            blocks.always_units(self.stored.units),
+            rows,
+            AccessCosts.of(
+                len(needed_columns(self.workload, source.schema.names)), self.workload.queries
+            ),
+            Clock(source.tick, 1 if stream.sequence is None else 0, Ranks(blocks)),
+            self.with_rows and self.stored.has_light,
+        )
+
+    def whole(self) -> AccessChoice | None:
+        """That all is read, where these few queries need all row groups by what files say."""
+        columns = sorted(read_columns(self.needs, self.workload.stream))
+        blocks = self.stored.blocks(self.source, self.workload.stream, columns)
+        spots_of = spots_in_blocks(blocks, PossibleEvents(blocks, self.workload.stream))
+        reading = self._reading(blocks)
         kept, queries = reading.always, []
-        for needed in self.needs[:FEW_QUERIES]:
+        for needed in self.needs:
             mask = reading.part(needed, spots_of).units
             kept = kept | mask
             queries.append(QueryAccess(needed.query, int(mask.sum())))

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from engines.results.struct_sorting import StructSorter
     from engines.results.structs import MatchStructs
 
-RUN_BYTES = 40 * 2**20  # that are sorted in memory
+RUN_BYTES = 56 * 2**20  # that are sorted in memory
 ROWS_AT_ONCE = 100_000  # that are moved
 FAN_IN = 64  # runs that are merged at once
 FEW_MOVES = 2_000  # rows for each stretch that is moved, where the others are left

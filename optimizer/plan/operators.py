@@ -92,6 +92,7 @@ def operators(
 
     graph = Graph(workload, statistics, unit_costs, sharing)
     sinks: dict[str, list[str]] = {"aggregates": [], "matches": []}
+    read = {name for query in workload.queries for name in query.reads}
     for group in in_rounds(workload, groups) if workload.is_chained else groups:
         queries = [graph.queries[name] for name in group.queries]
         match group:
@@ -106,7 +107,7 @@ def operators(
         for query in queries:
             kind = "aggregates" if isinstance(query.output, Aggregation) else "matches"
             sinks[kind].append(graph.output(query, *found[query.name]))
-            if any(query.into in other.reads for other in workload.queries):
+            if query.into in read:
                 produced(graph, query, sinks[kind][-1])
     for kind, inputs in sinks.items():
         if inputs:

@@ -263,6 +263,31 @@ def test_a_row_group_that_no_match_can_touch_is_not_read() -> None:
     assert list(access.groups.values()) == [[2, 3, 4, 5]]
 
 
+@pytest.mark.parametrize("whole", [0, 8, 9])
+def test_many_queries_read_what_any_of_them_needs(whole: int) -> None:
+    """Where the first few read all, others are not looked at; else all of them are."""
+    queries = [f"QUERY q{number} {SELECTIVE}" for number in range(10)]
+    queries[whole:whole] = ["QUERY every PATTERN SEQ(A a, B b) RETURN a.x WITHIN 3 ms"]
+    stream = {"time": "ts", "type": "kind", "unit": "ms"}
+    workload = load_bound({"name": "w", "stream": stream, "queries": queries})
+    kinds, values = ["A", "B", "A", "A", "C", "B", "A", "B"], [1, 1, 1, 9, 1, 1, 1, 1]
+    rows = [
+        {"ts": t, "kind": kind, "k": 1, "x": x, "y": 0}
+        for t, (kind, x) in enumerate(zip(kinds, values, strict=True))
+    ]
+    access = check((workload, rows), 2, 1, every=("auto",))
+    assert access.groups is None
+    assert access.why == "every row group can matter"
+    names = [each.query for each in access.queries]
+    assert names == (["every"] if whole == 0 else [query.name for query in workload.queries])
+    few = load_bound(
+        {"name": "w", "stream": stream, "queries": [*queries[:whole], *queries[whole + 1 :]]}
+    )
+    access = check((few, rows), 2, 1, every=("auto",))
+    assert access.groups is not None
+    assert list(access.groups.values()) == [[1, 2]]
+
+
 def test_a_negation_far_from_every_candidate_is_not_read() -> None:
     times = [0, 100, 101, 102, 200]
     rows = [
