@@ -283,6 +283,10 @@ def evaluate(
     def of(part: ex.Expression) -> Vector:
         return evaluate(part, attribute, texts, call)
 
+    def apart(part: ex.Expression) -> Vector:
+        """A value that is looked into: a constant may be no text of the events."""
+        return spelled(part, of(part), texts) if isinstance(part, ex.Literal) else of(part)
+
     match expression:
         case ex.Literal(value):
             return _constant(value, texts)
@@ -305,15 +309,12 @@ def evaluate(
             member, *listed = _alike(every, [of(part) for part in every], texts)
             return boolean(over_lists(partial(_membership, listed, negated), member))
         case ex.Function(name, operand, constants):
-            given = of(operand)
-            if isinstance(operand, ex.Literal):  # which may be no text of the events
-                given = spelled(operand, given, texts)
-            return _function(name, constants, given, texts)
+            return _function(name, constants, apart(operand), texts)
         case ex.JointFunction(name, arguments):
             return joint(name, [spelled(part, of(part), texts) for part in arguments])
         case ex.TextTest(_, operand, patterns):
             asked = (operand, *(p for p in patterns if not isinstance(p, ex.Literal)))
-            fields = _alike(asked, [of(part) for part in asked], texts)
+            fields = _alike(asked, [apart(part) for part in asked], texts)
             tested = partial(_text_test, expression, texts)
             return boolean(over_lists(tested, *fields))
         case ex.EntryTest():

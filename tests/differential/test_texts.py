@@ -157,6 +157,9 @@ def test_engines_agree_with_the_reference(how: How) -> None:
         ("lower(upper('ab')) = a.x", [1]),
         ("substring('yaby', 2, 2) STARTS WITH a.x", [1]),
         ("length(substring('yaby', 2)) = a.n + 1", [2]),
+        ("'xby' CONTAINS a.x", [2]),
+        ("'xy' CONTAINS 'y' AND a.n > 1", [2]),
+        ("NOT 'xy' LIKE 'x_' OR a.n = 1", [1]),
     ],
 )
 def test_functions_of_texts_that_no_event_has(condition: str, found: list[int]) -> None:
