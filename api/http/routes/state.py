@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, TypeVar, cast
+from typing import Any, TypeVar
 
 from fastapi import Depends, Request
 
@@ -31,45 +31,24 @@ def handed(part: Callable[[Request], T]) -> Any:
     return Depends(given)
 
 
-def store(request: Request) -> Store:
-    return cast(Store, request.app.state.store)
+def _part(kind: type[T], name: str) -> Callable[[Request], T]:
+    """What gives the part of an app that has this name in its state."""
+
+    def part(request: Request) -> T:
+        found: T = getattr(request.app.state, name)
+        return found
+
+    return part
 
 
-def jobs(request: Request) -> Jobs:
-    return cast(Jobs, request.app.state.jobs)
-
-
-def indexes(request: Request) -> IndexBuilds:
-    return cast(IndexBuilds, request.app.state.indexes)
-
-
-def settings(request: Request) -> Settings:
-    return cast(Settings, request.app.state.settings)
-
-
-def roots(request: Request) -> Roots:
-    return cast(Roots, request.app.state.roots)
-
-
-def uploads(request: Request) -> Uploads:
-    return cast(Uploads, request.app.state.uploads)
-
-
-def computing(request: Request) -> ProcessPool:
-    return cast(ProcessPool, request.app.state.computing)
-
-
-def metrics(request: Request) -> Metrics:
-    return cast(Metrics, request.app.state.metrics)
-
-
-def tasks(request: Request) -> Tasks:
-    return cast(Tasks, request.app.state.tasks)
-
-
-def remembered(request: Request) -> PlanCache:
-    return cast(PlanCache, request.app.state.remembered)
-
-
-def connections(request: Request) -> Connections:
-    return cast(Connections, request.app.state.connections)
+store = _part(Store, "store")
+jobs = _part(Jobs, "jobs")
+indexes = _part(IndexBuilds, "indexes")
+settings = _part(Settings, "settings")
+roots = _part(Roots, "roots")
+uploads = _part(Uploads, "uploads")
+computing = _part(ProcessPool, "computing")
+metrics = _part(Metrics, "metrics")
+tasks = _part(Tasks, "tasks")
+remembered = _part(PlanCache, "remembered")
+connections = _part(Connections, "connections")

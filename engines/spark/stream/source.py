@@ -174,7 +174,8 @@ def _columns(
     elif not Path(path).is_dir():
         raise EventsError(f"there is no folder '{path}'; a live stream is a folder that grows")
     else:
-        check_no_table(Path(path), remedy="")
+        remedy = "a live stream follows folders of files: run over the table without --stream, "
+        check_no_table(Path(path), remedy)
     if like is not None:
         return FileSource(like, stream, Faults("skip")).schema
     if known is None and not is_kafka and (first := _first_file(Path(path))) is not None:

@@ -26,6 +26,7 @@ from engines.results.tables import Results
 from engines.spark.batch.job import run_batch
 from engines.spark.batch.source import open_source
 from engines.spark.batch.targets import FileTarget
+from engines.spark.stream.source import open_live_source
 from optimizer.bind.binder import load_bound
 from tests.differential.test_slices import multiset
 from tests.running import How, run_local
@@ -330,3 +331,9 @@ def test_queries_over_a_table_give_what_they_give_over_its_rows(
     rows = {Path(name).name: pq.read_table(name) for name in done.names}
     found = Results(rows["r.aggregates.parquet"], rows["r.matches.parquet"])
     assert multiset([found]) == multiset([expected])
+
+
+def test_a_live_stream_does_not_follow_a_table(tmp_path: Path) -> None:
+    delta(tmp_path / "table")
+    with pytest.raises(EventsError, match="follows folders of files: run over the table without"):
+        open_live_source(str(tmp_path / "table"), STREAM)

@@ -12,6 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import sheaf
+from engines.input.event_table import list_files
 from engines.limits import ResultsError
 from engines.results.lake_place import LakePlace, Turn, add_rows, lake_place, replace_rows
 
@@ -164,6 +165,18 @@ def test_what_is_no_table_of_rows_is_refused_and_left_alone(
         LakePlace("Delta" if kind == "delta" else "Iceberg", str(tmp_path / "no" / "t")).check()
     with pytest.raises(ResultsError, match="names no folder of this machine"):
         lake_place(f"{kind}:s3://bucket/table")
+
+
+def test_a_hint_that_lags_behind_hides_no_rows(
+    tmp_path: Path, rows: Callable[[pa.Table], Path]
+) -> None:
+    """As when two have written at the same time, and the first named its description last."""
+    out = tmp_path / "table"
+    for batch in range(2):
+        add_rows(table("iceberg", out), [rows(ROWS)], Turn("one" * 8, batch))
+    hint = out / "metadata" / "version-hint.text"
+    hint.write_text(str(int(hint.read_text()) - 1))
+    assert len(list_files(str(out))) == 2
 
 
 def test_times_finer_than_a_table_holds_are_refused(
