@@ -143,9 +143,10 @@ def _errors(path: Path, pattern: str) -> Iterator[tuple[float, float]]:
                 part = choice.reading.part(choice.needs[0], spots_of)
                 spent = sum(offers.prices[number] for number in option.probes)
                 cost = spent + choice.reading.of_parts([part])
-                expected = spent + choice.reading.of(option.units, option.rows)
+                expected = offers.problem.cost(option.probes)
                 actual = int(part.units.sum())
-                off = abs(int(option.units.sum()) - actual) / max(actual, 1)
+                stands = offers.problem.rows / np.maximum(choice.reading.rows, 1)
+                off = abs(float(stands[option.units].sum()) - actual) / max(actual, 1)
                 yield abs(expected - cost) / cost, off
 
 
