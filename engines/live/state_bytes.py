@@ -14,7 +14,16 @@ from engines.limits import StateError
 _MAGIC = b"sheaf-state-5\n"
 _JOINED = b"sheaf-states-2\n"
 _DIGEST = 16  # bytes
+LARGE_BYTES = 1 << 20  # of a table
 _LENGTH = 4  # bytes that say how long the header is
+
+
+def write_table(out: pa.NativeFile, table: pa.Table) -> None:
+    """Write a table, compressed where it is large: Spark's JVM holds its bytes several times."""
+    compression = "lz4" if table.nbytes > LARGE_BYTES else None
+    options = pa.ipc.IpcWriteOptions(compression=compression)
+    with pa.ipc.new_stream(out, table.schema, options=options) as writer:
+        writer.write_table(table)
 
 
 def to_bytes(
@@ -25,8 +34,7 @@ def to_bytes(
     parts, sizes = [], {}
     for name, table in tables.items():
         before = out.tell()
-        with pa.ipc.new_stream(out, table.schema) as writer:
-            writer.write_table(table)
+        write_table(out, table)
         parts.append((name, out.tell()))
         sizes[name] = out.tell() - before
     header = json.dumps({"about": about, "parts": parts}).encode()

@@ -48,6 +48,7 @@ from engines.input.source_files import (
 from engines.input.time_texts import time_type
 from engines.limits import EventsError
 from engines.live.bucket import HOME, buckets_of
+from engines.live.state_bytes import write_table
 from engines.spark.stream.columns import ACCOUNT
 from engines.spark.stream.kafka import KAFKA, source_options, topic_of
 from engines.wire.messages import read_messages, registered_columns
@@ -434,8 +435,7 @@ def lateness_of(stream: Stream) -> int:
 def table_bytes(table: pa.Table) -> bytes:
     """A table for `bytes_table`."""
     sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, table.schema) as writer:
-        writer.write_table(table)
+    write_table(sink, table)
     found: bytes = sink.getvalue().to_pybytes()
     return found
 
