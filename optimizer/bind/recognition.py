@@ -72,7 +72,7 @@ class _Binding:
             self._note(where)
         source = statement.source
         row_columns = tuple(self._column(name, source.span) for name in source.columns)
-        selection = self._selection(partition, tuple(name for name, _ in measures))
+        selection = self._selection(partition, order, tuple(name for name, _ in measures))
         return Recognition(
             pattern=statement.pattern,
             partition=partition,
@@ -186,7 +186,12 @@ class _Binding:
 
     # --- the SELECT around it --------------------------------------------------------------------
 
-    def _selection(self, partition: tuple[str, ...], measures: tuple[str, ...]) -> Selection:
+    def _selection(
+        self,
+        partition: tuple[str, ...],
+        order: tuple[OrderColumn, ...],
+        measures: tuple[str, ...],
+    ) -> Selection:
         statement = self._statement
         given = _GivenColumns(self, partition, measures)
         items: list[tuple[str, ex.Expression]] = []
@@ -199,6 +204,14 @@ class _Binding:
                     name = item.value.path[-1]
             items.append((name, value))
         names = {name.lower(): value for name, value in items}
+        places: list[ex.Expression] = []
+        for _, value in items:
+            if isinstance(value, ex.AllColumns):  # those after these may be any, with ALL ROWS
+                given_first = [*partition, *(o.column for o in order if statement.all_rows)]
+                first = [name for name in dict.fromkeys(given_first) if name not in measures]
+                places += [ex.Given(name) for name in (*first, *measures)]
+            else:
+                places.append(value)
 
         def ordered(value: ex.Expression) -> ex.Expression:
             # ORDER BY may call an item by its name or its number.
@@ -207,8 +220,8 @@ class _Binding:
                 if known is not None and not isinstance(known, ex.AllColumns):
                     return known
             if isinstance(value, ex.Literal) and isinstance(value.value, int):
-                if 1 <= value.value <= len(items):
-                    return items[value.value - 1][1]
+                if 1 <= value.value <= len(places):
+                    return places[value.value - 1]
                 raise QueryError("no item of SELECT has that number", value.span)
             return given.meant(value)
 

@@ -339,6 +339,16 @@ def test_limit_and_offset_keep_rows_in_the_order_that_is_asked_for() -> None:
         assert both(f"SELECT p {inner} {words}", PRICES) == [[one] for one in expected]
 
 
+def test_order_by_may_number_the_columns_of_all() -> None:
+    inner = (
+        "FROM t MATCH_RECOGNIZE (PARTITION BY c ORDER BY ts MEASURES 0 - ts AS late, "
+        "CLASSIFIER() AS v PATTERN (A))"
+    )
+    for number, expected in [("1 DESC, 2", ["b", -3, "A"]), ("2", ["a", -4, "A"])]:
+        assert both(f"SELECT * {inner} ORDER BY {number} LIMIT 1", LETTERS) == [expected]
+    assert both(f"SELECT v, * {inner} ORDER BY 3 DESC LIMIT 1", LETTERS) == [["A", "a", 0, "A"]]
+
+
 def test_an_aggregate_around_the_clause_has_its_second_value() -> None:
     inner = "FROM t MATCH_RECOGNIZE (ORDER BY ts MEASURES price AS p, ts AS at PATTERN (A))"
     assert both(f"SELECT MAX_BY(at, p), MIN_BY(at, p) {inner}", PRICES) == [[0, 6]]
