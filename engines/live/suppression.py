@@ -22,7 +22,14 @@ from engines.results.chunks import MatchChunk, RowChunk
 from engines.results.measured import MeasuredChunk
 from engines.results.picked_matches import not_suppressed
 from engines.results.tables import match_schema, plain
-from optimizer.ir.query import SUPPRESSED, Construction, Query, ReturnValue, whole_ticks
+from optimizer.ir.query import (
+    SUPPRESSED,
+    Construction,
+    Query,
+    ReturnValue,
+    waits_for_window,
+    whole_ticks,
+)
 from workloads.expressions import Literal
 
 _NONE = ReturnValue(Literal(0), "suppressed")  # the last of what such a match returns
@@ -54,9 +61,14 @@ def _unsuppressed(query: Query) -> Query:
 
 
 def _width(query: Query) -> int | None:
-    """Its time of SUPPRESS, in nanoseconds; None where it has none, or KEEP."""
+    """Its time of SUPPRESS, in nanoseconds; None where it has none, or KEEP.
+
+    None too where matches are not certain in the order of their times.
+    """
     output = query.output
-    return output.suppress if isinstance(output, Construction) and not output.keep else None
+    if not isinstance(output, Construction) or output.keep:
+        return None
+    return None if query.window.is_count and waits_for_window(query) else output.suppress
 
 
 class _Suppressing(NamedTuple):

@@ -510,6 +510,11 @@ def unbounded_reason(query: Query, time: str) -> str:
             "how far a key comes, and what its steps come to, is known when all events are; run "
             "it over stored events, with 'sheaf run' or a job of mode batch"
         )
+    if picks_matches(query) and query.window.is_count and waits_for_window(query):
+        return (
+            "when a match is certain that waits in a window of events is known of no time, so that "
+            "SUPPRESS cannot go by it; leave SUPPRESS or the last negation out"
+        )
     if picks_matches(query):
         return (
             "which of its matches KEEP gives depends on all matches; leave it out, or run it over "
@@ -521,10 +526,11 @@ def unbounded_reason(query: Query, time: str) -> str:
             "with maxspan=…)"
         )
     if query.is_given_when_certain:
-        word = "GROUP BY" if query.groups else "LIMIT"
+        limit = isinstance(query.output, Construction) and query.output.limit is not None
+        word = "GROUP BY" if query.groups else "LIMIT" if limit else "INTO"
         what = query.special_windows
-        return f"{what}, and it has {word}; leave {word} out, or use a window in time"
+        return f"{what}, taken live without {word}; leave {word} out, or use a window in time"
     return (
         "its window is counted in events, and a match in it is certain only when further events "
-        "have come, which may be never; use a window in time"
+        "have come, which may be never; use a window in time, or WITHIN n EVENTS OF (…)"
     )

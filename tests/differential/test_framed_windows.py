@@ -24,6 +24,8 @@ PATTERNS = (
     "SEQ(A a, !C n, B b)",
     "SEQ(A a, !B n)",
     "SEQ(!C n, A a)",
+    "SEQ(!C n, A a, !B m)",
+    "SEQ(A a, B b, !C n)",
     "AND(A a, B b)",
     "AND(A a, !C n)",
     "SEQ(A a, B+ g)",

@@ -5,13 +5,16 @@ from __future__ import annotations
 from typing import Any
 
 import pyarrow as pa
+import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from engines.input.event_table import from_table
 from engines.live.bucket import Bucket
+from engines.live.run import LiveRun
 from engines.reference.oracle import run_oracle
 from engines.results.tables import Results
+from optimizer.bind.binder import load_bound
 from optimizer.ir.query import BoundWorkload
 from tests.differential.test_bucket import turns
 from tests.differential.test_continued import batches_of
@@ -116,3 +119,34 @@ def test_row_patterns_of_buckets_that_take_turns_are_those_of_each(
 def reference(workload: BoundWorkload, table: pa.Table) -> Any:
     """The rows of the reference, or that it refuses where the search goes on."""
     return outcome(lambda: run_oracle(workload, from_table(table, workload.stream)))
+
+
+@pytest.mark.parametrize(
+    ("query", "why"),
+    [
+        ("SEQ(A a, !B b) RETURN a.x WITHIN 2 EVENTS OF (A) SUPPRESS 1 ms", "SUPPRESS cannot go by"),
+        ("SEQ(A a, B b) RETURN a.x WITHIN 2 EVENTS OF (A) LIMIT 2", "taken live without LIMIT"),
+        (
+            "SEQ(A a, B b) AGG COUNT(*) GROUP BY b.y WITHIN SESSION 3 ms",
+            "taken live without GROUP BY",
+        ),
+    ],
+)
+def test_what_no_live_stream_can_tell_is_refused_with_a_remedy(query: str, why: str) -> None:
+    stream = {"time": "ts", "type": "kind", "unit": "ms", "sequence": "seq"}
+    workload = load_bound({"stream": stream, "queries": [f"QUERY q PATTERN {query}"]})
+    with pytest.raises(UnsupportedError, match=why):
+        LiveRun(How().program(workload), MILLISECOND)
+
+
+@pytest.mark.parametrize(
+    ("clause", "why"),
+    [
+        ("ORDER BY ts PATTERN (A $)", r"its pattern has \$"),
+        ("ORDER BY x, ts PATTERN (A)", "its ORDER BY does not begin with 'ts'"),
+    ],
+)
+def test_a_row_pattern_that_needs_the_last_row_is_refused(clause: str, why: str) -> None:
+    workload = bound(f"SELECT * FROM t MATCH_RECOGNIZE ({clause})", stream=STREAM)
+    with pytest.raises(UnsupportedError, match=why):
+        LiveRun(How().program(workload), MILLISECOND)

@@ -7,7 +7,6 @@ rows to come, and so many before it as are read there. Two columns say which row
 from __future__ import annotations
 
 from typing import NamedTuple
-from weakref import WeakKeyDictionary
 
 import numpy as np
 import pyarrow as pa
@@ -33,11 +32,6 @@ class Search(NamedTuple):
     found: FoundMatches
 
 
-_searches: WeakKeyDictionary[Columns, dict[tuple[Recognition, int | None], Search]] = (
-    WeakKeyDictionary()
-)
-
-
 def searched(
     columns: Columns, clause: Recognition, until: int | None, table: OrderedTable | None = None
 ) -> Search:
@@ -45,12 +39,13 @@ def searched(
 
     None: no more come. What was searched for in the same columns is not searched for again.
     """
-    done = _searches.setdefault(columns, {}) if until is not None else {}
-    if (clause, until) not in done:
+    place = Search, clause, until
+    if place not in columns.derived:
         table = table or ordered_table(columns.events, clause)
         known = _known(table, clause, until)
-        done[clause, until] = Search(table, known, find_matches(table, clause, known))
-    return done[clause, until]
+        columns.derived[place] = Search(table, known, find_matches(table, clause, known))
+    found: Search = columns.derived[place]
+    return found
 
 
 def _known(table: OrderedTable, clause: Recognition, until: int | None) -> KnownRows:
