@@ -5,11 +5,12 @@ from __future__ import annotations
 import argparse
 import shlex
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, NoReturn
 
 from api.cli.workload_files import workload_of_text
 from api.notebooks.tables import table_html
-from workloads.errors import SheafError
+from workloads.errors import SheafError, did_you_mean
 from workloads.workload import to_document
 
 HELP = """%%sheaf [EVENTS] [--workload W] [--as NAME] [--plan]
@@ -48,7 +49,7 @@ def add_magic(shell: Any, load: Callable[[Any], Any]) -> None:
 def run_cell(line: str, cell: str, names: dict[str, Any], load: Callable[[Any], Any]) -> Any:
     """What a cell gives: the results of its workload over events, or its plan."""
     arguments = _arguments(line)
-    events = _named(arguments.events, names)
+    events = _events(arguments.events, names)
     if arguments.workload is None:
         workload = load(workload_of_text(cell))
     else:
@@ -75,6 +76,15 @@ def _arguments(line: str) -> argparse.Namespace:
     if found.name is not None and not found.name.isidentifier():
         raise MagicError(f"%%sheaf: '{found.name}' is no name of a variable")
     return found
+
+
+def _events(text: str | None, names: dict[str, Any]) -> Any:
+    """The value of a variable, or a path; a name that is neither is refused."""
+    if text is None or text in names or not text.isidentifier() or Path(text).exists():
+        return _named(text, names)
+    known = [name for name in names if not name.startswith("_")]
+    hint = did_you_mean(text, known) or "give a table, a data frame or a path"
+    raise MagicError(f"%%sheaf: there is no variable '{text}', and no file; {hint}")
 
 
 def _named(text: str | None, names: dict[str, Any]) -> Any:

@@ -131,7 +131,10 @@ def rounded(value: float) -> str:
 
 def times(more: float, less: float) -> str:
     """How much more that is."""
-    return f"{digits(more / less)} times as much" if less else "more"
+    if not less:
+        return "more"
+    factor = digits(more / less)
+    return "about as much" if factor == "1" else f"{factor} times as much"
 
 
 def some(names: Sequence[str], most: int | None = MAX_NAMES) -> str:

@@ -76,11 +76,13 @@ def test_a_cell_is_a_query_over_a_stream(shell: InteractiveShell) -> None:
         ("a b", "unrecognized arguments: b"),
         ("'a", "No closing quotation"),
         ("--as 1x", "'1x' is no name of a variable"),
+        ("evnts", "there is no variable 'evnts', and no file; did you mean 'events'?"),
     ],
 )
 def test_a_line_that_cannot_be_read_says_how_it_is_written(
     shell: InteractiveShell, line: str, said: str
 ) -> None:
+    shell.user_ns["events"] = pa.table({"ts": [1]})
     done = shell.run_cell(f"%%sheaf {line}\nname: x")
     assert isinstance(done.error_in_exec, SheafError)
     assert said in str(done.error_in_exec)
