@@ -173,6 +173,11 @@ class _Columns:
 
 
 def _incomparable(name: str, kind: pa.DataType) -> str:
+    if is_list(kind) and _is_comparable(kind.value_type):
+        return (
+            f"the column '{name}' has type {kind}: lists can be returned, and compared with "
+            "values, but not be keys, types or summed up"
+        )
     return (
         f"the column '{name}' has type {kind}, and queries compare its values or divide the stream "
         "by them: store a number, a text, a truth value or a time, or only return it"
