@@ -77,7 +77,8 @@ def _fix_key(query: Query) -> Query:
     values = {name: implied[name] for name in query.key if name in implied}
     if not values:
         return query
-    named = [(name, values.get(name, value)) for name, value in query.result_key]
+    attributes = query.result_key[: len(query.result_key) - len(query.named_keys)]
+    named = [(name, values.get(name, value)) for name, value in attributes]
     return replace(
         query,
         pattern=transform(query.pattern, lambda node: _asking(node, values)),

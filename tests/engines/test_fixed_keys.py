@@ -130,3 +130,34 @@ def test_every_engine_writes_the_key_as_if_it_were_not_fixed(pattern: str) -> No
     found = [live.add(batch, int(batch.ticks[-1])) for batch in batches]
     found.append(live.add(from_table(pa.Table.from_pylist([], COLUMNS), written.stream), None))
     assert sorted(row for part in found for row in listed(part)) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (
+            "PATTERN SEQ(A a, B b) WHERE a.m = 'u' PARTITION BY m, (a.x, b.y) AS t "
+            "AGG COUNT(*) WITHIN 9 s SLIDE 10 s",
+            [{"m": "u", "t": 1}],
+        ),
+        (
+            "PATTERN SEQ(A a, B b) WHERE a.m = 'u' PARTITION BY m "
+            "AGG COUNT(*) GROUP BY b.y AS g WITHIN 9 s SLIDE 10 s",
+            [{"m": "u", "g": 1}, {"m": "u", "g": 2}],
+        ),
+    ],
+)
+def test_keys_by_component_and_groups_stand_beside_attributes_that_are_fixed(
+    text: str, expected: list[dict[str, Any]]
+) -> None:
+    stream = {"time": "ts", "unit": "s", "type": "kind"}
+    bound = load_bound({"stream": stream, "queries": [text]})
+    rows = [("A", "u", 1, 2), ("A", "v", 2, 2), ("B", "u", 2, 1), ("B", "u", 1, 2)]
+    table = pa.Table.from_pylist(
+        [dict(zip("kmxy", row, strict=True)) | {"ts": i + 2} for i, row in enumerate(rows)]
+    ).rename_columns({"k": "kind"})
+    events = from_table(table, bound.stream)
+    for results in (run_local(bound, events), run_oracle(bound, events)):
+        keys = [json.loads(key) for key in results.aggregates.column("key").to_pylist()]
+        assert sorted(keys, key=str) == sorted(expected, key=str)
+        assert results.aggregates.column("count").to_pylist() == [1] * len(expected)
