@@ -27,9 +27,9 @@ def plan_on_events(
 ) -> Plan:
     """The plan of a workload by what it states of its stream, and else by a sample of the events.
 
-    What nobody knows is assumed, and the plan says so. With `settings` the events
-    are read as a run with these does, so that what is wrong with them is an error, and the plan
-    notes what queries ask for and the sample does not have; without, the run itself says all that.
+    What nobody knows is assumed, and the plan says so. With `settings` the events are read as a run
+    with these does, so that what is wrong with them is an error, and the plan notes what queries
+    ask for and the sample does not have; without, the run itself says all that.
     """
     from engines.calibration.machine_costs import known
     from optimizer.bind.binder import bind
